@@ -66,6 +66,10 @@ class _Gate(Packer):
 
     max_docs: int = 3
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_docs", _validate.tokens("max_docs", self.max_docs))
+        Packer.__post_init__(self)
+
     @property
     def _policy(self) -> tuple[int, int]:  # type: ignore[override]
         return GATE, self.max_docs
@@ -229,7 +233,7 @@ def context_gate(max_tokens: int = 120, *, max_docs: int = 3) -> Packer:
         order="rank",
         template="tagged",
         notice=None,
-        max_docs=_validate.tokens("max_docs", max_docs),
+        max_docs=max_docs,
     )
 
 

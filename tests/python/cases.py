@@ -2,6 +2,17 @@
 
 import json
 
+from budgeteer import BudgeteerError
+
+
+def is_refused(make, *given, **options):
+    """Return whether *make* raises an error of ours for what it is given."""
+    try:
+        make(*given, **options)
+    except BudgeteerError:
+        return True
+    return False
+
 
 def write(file, kinds):
     """

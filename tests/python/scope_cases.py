@@ -10,9 +10,9 @@ against Python, `tests/rust/scope.rs` against Rust.
 from pathlib import Path
 from random import Random
 
-from cases import write
+from cases import is_refused, write
 
-from budgeteer import BudgeteerError, Packer, presets
+from budgeteer import Packer
 from budgeteer.ranking import Bm25, Lexical
 
 FILE = Path(__file__).parents[1] / "cases/scope.json"
@@ -75,19 +75,9 @@ def packings():
 
 
 def refusals():
-    """Return whether a ranking, or a preset with the default one, takes the cut-off."""
-
-    def is_refused(make, **options):
-        try:
-            make(9, **options, min_score="auto")
-        except BudgeteerError:
-            return True
-        return False
-
+    """Return whether a ranking refuses the cut-off."""
     names = ["lexical", "bm25", "keyword", "recency", "input", "score", "embedding", "hybrid"]
-    rankings = {name: is_refused(Packer, ranking=name) for name in names}
-    gate = type(presets.context_gate())
-    return {**rankings, "context_gate": is_refused(gate, ranking="bm25", max_docs=3)}
+    return {name: is_refused(Packer, 9, ranking=name, min_score="auto") for name in names}
 
 
 KINDS = (packings, refusals)

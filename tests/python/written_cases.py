@@ -10,9 +10,9 @@ against Python, `tests/rust/written.rs` against Rust, which has the same functio
 from pathlib import Path
 from random import Random
 
-from cases import write
+from cases import is_refused, write
 
-from budgeteer import BudgeteerError, Packer, Prompt, Template, presets
+from budgeteer import Packer, Prompt, Template, presets
 
 FILE = Path(__file__).parents[1] / "cases/written.json"
 
@@ -129,14 +129,6 @@ def prompts():
 
 def refusals():
     """Return which options are refused with a template that is a function, and with a prompt."""
-
-    def is_refused(make, **options):
-        try:
-            make(9, **options)
-        except BudgeteerError:
-            return True
-        return False
-
     options = {
         "truncate_end": {"overflow": "truncate_end"},
         "stop": {"overflow": "stop"},
@@ -153,12 +145,13 @@ def refusals():
 
     def found(template):
         refused = {
-            name: is_refused(Packer, template=template, **given) for name, given in options.items()
+            name: is_refused(Packer, 9, template=template, **given)
+            for name, given in options.items()
         }
         for name, kind in made.items():
-            given = {"max_docs": 3} if name == "context_gate" else {}
+            given = {"max_docs": 3, "ranking": "input"} if name == "context_gate" else {}
             given |= {"counter": "chars_div4"} if name == "context_router" else {}
-            refused[name] = is_refused(kind, template=template, **given)
+            refused[name] = is_refused(kind, 9, template=template, **given)
         return refused
 
     return {"template": found(Template(str)), "prompt": found(Prompt(str))}

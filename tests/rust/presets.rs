@@ -122,7 +122,7 @@ fn retrieval_service_stops() -> Result<(), budgeteer::Error> {
 /// original program.
 #[test]
 fn context_router_is_that_of_python() -> Result<(), budgeteer::Error> {
-    for case in list(&cases("context_router.json", "packings")) {
+    for case in list(&cases("presets.json", "context_router")) {
         let text = |value: &serde_json::Value| value.as_str().expect("a string").to_owned();
         let read = |chunk: &serde_json::Value| Chunk {
             mtime: chunk["mtime"].as_f64().expect("a number"),
@@ -179,23 +179,32 @@ fn context_router_stops() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
-/// Options that the original program does not have are refused where they
-/// would do nothing.
+/// A copy of a preset refuses the options that would do nothing in it.
 #[test]
-fn context_router_refuses_what_python_refuses() {
-    for case in list(&cases("context_router.json", "refusals")) {
+fn copies_refuse_what_those_of_python_refuse() {
+    for case in list(&cases("presets.json", "refusals")) {
         let packer = match case[0].as_str() {
-            Some("chars_div4") => context_router(9),
-            Some("words") => context_router(9).estimate(Estimate::Words),
-            Some("o200k_base") => context_router(9).counter(Encoding::O200k),
-            _ => context_router(9).counter(|text: &str| text.len()),
+            Some("agentic_rag") => agentic_rag(9),
+            Some("context_gate") => context_gate(9, 3),
+            Some("context_router") => context_router(9),
+            _ => retrieval_service(9),
         };
         let packer = match case[1].as_str() {
-            Some("max_chunks") => packer.max_chunks(2),
-            Some("dedupe") => packer.dedupe(Dedupe::Near),
+            Some("chars_div4") => packer.estimate(Estimate::CharsDiv4),
+            Some("words") => packer.estimate(Estimate::Words),
+            Some("o200k_base") => packer.counter(Encoding::O200k),
+            _ => packer.counter(|text: &str| text.len()),
+        };
+        let packer = match (case[2].as_str(), case[3].as_str()) {
+            (Some("overflow"), Some("truncate_end")) => packer.overflow(Overflow::TruncateEnd),
+            (Some("overflow"), _) => packer.overflow(Overflow::TruncateMiddle),
+            (Some("ranking"), Some("bm25")) => packer.ranking(Ranking::Bm25),
+            (Some("ranking"), _) => packer.ranking(Ranking::Score),
+            (Some("max_chunks"), _) => packer.max_chunks(2),
+            (Some("dedupe"), _) => packer.dedupe(Dedupe::Near),
             _ => packer.selection(Selection::Coverage),
         };
-        assert_eq!(case[2], packer.pack("tea", &["tea"]).is_err(), "{case}");
+        assert_eq!(case[4], packer.pack("tea", &["tea"]).is_err(), "{case}");
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod cases;
 
-use budgeteer::presets::context_gate;
 use budgeteer::{
     Bm25, Chunk, Corpus, Encoding, ErrorKind, Estimate, Lexical, MinScore, Overflow, Packer,
     Packing, RankBy, Ranking, Units,
@@ -69,7 +68,7 @@ fn packings() {
     }
 }
 
-/// The rankings that Python refuses are refused, and so is a gate.
+/// The rankings that Python refuses are refused.
 #[test]
 fn refusals() {
     let refused = cases("scope.json", "refusals");
@@ -82,8 +81,7 @@ fn refusals() {
             "input" => Ranking::Input.into(),
             "score" => Ranking::Score.into(),
             "embedding" => Ranking::Embedding.into(),
-            "hybrid" => Ranking::Hybrid.into(),
-            _ => return context_gate(9, 3).ranking(Ranking::Bm25),
+            _ => Ranking::Hybrid.into(),
         };
         Packer::new(9).ranking(ranking)
     };

@@ -320,6 +320,19 @@ fn wrong_limits_are_refused() {
     assert!(!model_limits("wrong").known);
 }
 
+/// Where nothing counts for a model, a stated factor multiplies what an unknown
+/// one takes.
+#[test]
+fn a_stated_factor_is_heeded() {
+    let text = "Green tea is mild. ".repeat(50);
+    let new = || ModelLimits::new("acme-x", 99);
+    for limits in [new(), new().encoding("p50k_edit")] {
+        let plain = limits.clone().counter().unwrap().count(&text);
+        let dear = limits.calibration(4.0).counter().unwrap().count(&text);
+        assert!(dear.abs_diff(4 * plain) <= 4, "{dear} of {plain}");
+    }
+}
+
 #[test]
 fn files_of_models_are_read_whole_or_not_at_all() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/budgeteer/_count/models.json");

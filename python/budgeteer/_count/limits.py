@@ -54,7 +54,8 @@ class ModelLimits:
         max_input_tokens: The most tokens of the input; the whole window if no other limit is
             stated.
         max_output_tokens: The most tokens of the answer; None if no limit is stated.
-        encoding: The name of its encoding. None counts as for an unknown model.
+        encoding: The name of its encoding. None takes that of the model of this *name*, or counts
+            as for an unknown one.
         calibration: The model's tokens for each token of that encoding, if its own tokenizer is
             not native or not published. None if the encoding is exact; 1.0 only marks counts as
             estimates.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from budgeteer import _validate
 from budgeteer._codes import CALLABLE, FRESH
@@ -108,9 +108,7 @@ def get_counter(
         [81, 86]
 
     """
-    for flag, value in (("cache", cache), ("strict", strict)):
-        if not isinstance(value, bool):
-            raise InvalidArgumentError(f"{flag} must be a bool, not {_validate.type_name(value)}")
+    cache, strict = _validate.flag("cache", cache), _validate.flag("strict", strict)
     margin = _validate.number_between("margin", margin, 0, 1)
     if strict and margin:
         raise InvalidArgumentError(
@@ -153,7 +151,7 @@ def _counter_of(
     name: str | Callable[[str], int] | TokenCounter | ModelLimits, *, cache: bool
 ) -> TokenCounter:
     if isinstance(name, TokenCounter):
-        return name
+        return name if cache else replace(name, _kind=_fresh(name._kind))  # noqa: SLF001 - of this room
     if isinstance(name, str):
         return _named(name, cache=cache)
     if callable(name):
@@ -178,14 +176,17 @@ def _named(name: str, *, cache: bool) -> TokenCounter:
 
 
 def _of_meaning(name: str, meaning: Meaning, *, cache: bool) -> TokenCounter:
-    kind = meaning.kind
-    if not cache and not isinstance(kind, int):
-        kind = kind.fresh()
-    elif not cache and kind in ENCODINGS.values():
-        kind |= FRESH
+    kind = meaning.kind if cache else _fresh(meaning.kind)
     encoding = encoding_of(kind)
     is_exact = meaning.is_exact and (encoding is None or SOURCES[encoding].basis == "exact")
     return TokenCounter(name, is_exact, kind, meaning.ratio, meaning.function)
+
+
+def _fresh(kind: Any) -> Any:
+    """Return the kind of a counter that counts as *kind* does, without a cache."""
+    if not isinstance(kind, int):
+        return kind.fresh()
+    return kind | FRESH if kind in ENCODINGS.values() else kind
 
 
 def _of_model(name: str, *, cache: bool) -> TokenCounter:
@@ -231,16 +232,22 @@ def _of_limits(limits: ModelLimits, *, cache: bool) -> TokenCounter:
     elif factor is not None:
         get_counter(encoding)  # refuses an unknown encoding
     if encoding is None:
-        encoding, factor = _limits.unknown_encoding()
+        encoding, factor = _of_unknown(factor)
     return _by_encoding(limits.name, encoding, factor, cache=cache)
+
+
+def _of_unknown(factor: float | None) -> tuple[str, float]:
+    """Return what counts where nothing does natively, with the *factor* that is stated for it."""
+    from budgeteer._count import limits as _limits  # few programs name such a model
+
+    encoding, own = _limits.unknown_encoding()
+    return encoding, own if factor is None else own * factor
 
 
 def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool) -> TokenCounter:
     """Return the counter of a model that has this encoding, times a factor."""
     if encoding in MODELS_OF and encoding not in NATIVE:
-        from budgeteer._count import limits as _limits  # few programs name such a model
-
-        encoding, factor = _limits.unknown_encoding()
+        encoding, factor = _of_unknown(factor)
     found = None if factor is None else _of_file(name, (encoding, factor), cache=cache)
     if found is not None:
         return found

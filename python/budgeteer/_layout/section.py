@@ -23,6 +23,7 @@ from budgeteer._messages.messages import MessageCosts, framed_tools, render_tool
 from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
+from budgeteer._pack.prepared import refuse_sticky
 from budgeteer._pack.state import Indexed
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
@@ -222,6 +223,7 @@ class Section:
             raise InvalidArgumentError(
                 f"packer must be a Packer or None, not {_validate.type_name(self.packer)}"
             )
+        refuse_sticky(self.packer, "in a section")
         ranking = prepared_of(self.packer).ranking
         if ranking.needs.cosines and ranking.embedder is None:
             raise InvalidArgumentError(
@@ -416,8 +418,8 @@ class Part:
     def _packed(self, room: int) -> Packing[Any]:
         """Return the chunks packed into *room* tokens of the layout's counter."""
         section, most = self.section, _validate.MAX_TOKENS
-        packer = replace(section.packer or Packer(most), counter=self.counter)
         try:
+            packer = replace(section.packer or Packer(most), counter=self.counter)
             return packer.pack(
                 *(section.query, section.chunks),  # type: ignore[arg-type]  # both are given
                 max_tokens=min(room, packer.max_tokens),

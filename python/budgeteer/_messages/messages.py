@@ -412,7 +412,8 @@ def chosen(counter: Counter | None, model: str | ModelLimits | None) -> TokenCou
 
 def has_system(messages: Sequence[AnyMessage]) -> bool:
     """Return whether counted messages include a system message."""
-    return any((fields_of(message) or {}).get("role") in SYSTEM_ROLES for message in messages)
+    views = map(view_of, messages)
+    return any(view is not None and view.fields.get("role") in SYSTEM_ROLES for view in views)
 
 
 def role_of(where: str, message: Mapping[str, Any]) -> str:

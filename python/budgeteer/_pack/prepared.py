@@ -162,20 +162,14 @@ def prepared(packer: Any) -> Prepared:
         units=_validate.choice("units", packer.units, UNITS),
         policy=packer._policy,
     )
-    if found.min_score == "auto":
-        if found.ranking.code != LEXICAL:
-            raise InvalidArgumentError(
-                f"min_score must be a number or None under ranking={found.ranking.name!r}, not "
-                f"'auto': that is for ranking='lexical' and ranking='bm25'"
-            )
-        if found.policy[0] == GATE:
-            raise InvalidArgumentError(
-                "min_score must be a number or None in a context_gate, not 'auto'"
-            )
+    if found.min_score == "auto" and found.ranking.code != LEXICAL:
+        raise InvalidArgumentError(
+            f"min_score must be a number or None under ranking={found.ranking.name!r}, not "
+            f"'auto': that is for ranking='lexical' and ranking='bm25'"
+        )
     if prompt is not None or callable(found.template.format):
         _check_function(packer, found)
-    if found.policy[0] == SUM_OF_PARTS:
-        _check_sum(packer, found.counter)
+    _check_preset(packer, found)
     if found.units != "chunk":
         if found.policy[0] != NO_POLICY:
             raise InvalidArgumentError(f"units must be 'chunk' in a preset, not {found.units!r}")
@@ -220,21 +214,42 @@ def _check_function(packer: Any, found: Prepared) -> None:
         )
 
 
-_SUM_TAKES = {"max_chunks": None, "dedupe": None, "selection": "rank"}
-"""The options that the program behind `budgeteer.presets.context_router` does not have."""
+_PRESET_TAKES: dict[int, dict[str, tuple[object, ...]]] = {
+    CITE: {"overflow": ("skip", "stop")},
+    GATE: {"ranking": ("input",)},
+    SUM_OF_PARTS: {"max_chunks": (None,), "dedupe": (None,), "selection": ("rank",)},
+}
+"""The options of which a copy of a preset takes only some values, as others would do nothing."""
+
+_PRESET_DOES = {
+    CITE: "in an agentic_rag, whose chunks enter whole",
+    GATE: "in a context_gate, which ranks by authority, kind and priority",
+    SUM_OF_PARTS: "in a context_router that counts by an estimate",
+}
 
 
-def _check_sum(packer: Any, counter: TokenCounter) -> None:
-    """Refuse the options that do nothing where the counts of a text's parts are summed."""
-    if counter._function is not None or counter._is_encoding:
+def _check_preset(packer: Any, found: Prepared) -> None:
+    """Refuse the options that would do nothing in a copy of a preset."""
+    policy, counter = found.policy[0], found.counter
+    is_exact = counter._function is not None or counter._is_encoding
+    if policy == NO_POLICY or (policy == SUM_OF_PARTS and is_exact):
         return
-    for name, only in _SUM_TAKES.items():
-        if getattr(packer, name) != only:
+    for name, allowed in _PRESET_TAKES[policy].items():
+        given = getattr(packer, name)
+        if given not in allowed:
+            shown = repr(given) if given is None or isinstance(given, (str, int)) else "an object"
             raise InvalidArgumentError(
-                f"{name} must be {only!r} in a context_router under the estimate "
-                f"{counter.name!r}, not {getattr(packer, name)!r}: a Packer takes it, as "
-                f"does a copy whose counter is an encoding or a function"
+                f"{name} must be {' or '.join(map(repr, allowed))} {_PRESET_DOES[policy]}, not "
+                f"{shown}: a Packer takes it"
             )
+
+
+def refuse_sticky(packer: Any, where: str) -> None:
+    """Refuse the order that repeats a previous packing *where* none can be given."""
+    if packer.order == "sticky":
+        raise InvalidArgumentError(
+            f"order must not be 'sticky' {where}, which has no previous packing"
+        )
 
 
 def _min_score(value: object) -> MinScore:

@@ -126,8 +126,16 @@ class Template:
                 f"format must have {{text}} once or be one of {', '.join(map(repr, STYLES))}, "
                 f"not have it {names.count('text')} times{hint}"
             )
-        if "nonce" in names and self.nonce is False:
-            raise InvalidArgumentError("nonce must be True or a str where format has {nonce}")
+        where = ["format"] if "nonce" in names else []
+        where += [name for name in ("header", "footer") if "{nonce}" in getattr(self, name)]
+        if where and self.nonce is False:
+            raise InvalidArgumentError(
+                f"nonce must be True or a str where {where[0]} has {{nonce}}"
+            )
+        if self.nonce is not False and not where:
+            raise InvalidArgumentError(
+                "nonce must be left out where neither format nor header nor footer has {nonce}"
+            )
 
     def _wire(self, query: str, chunks: Sequence[object]) -> tuple[int, str, str, str, str] | None:
         """Return this template as a backend takes it for one call; None if it has no nonce."""

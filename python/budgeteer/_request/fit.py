@@ -60,10 +60,10 @@ def fit_request(
     its results. A result whose call is missing is left out, as every provider refuses it.
 
     Where a content or the ``text`` of a part should be retrieved chunks, put a `Section` with
-    *query* and *chunks* there. It is packed into its ``max_tokens``, or what is left. Where tools
-    may be too many, put ``Section(name, tools, select="bm25", query=...)`` in the place of
-    ``tools``: those of *keep* always stay, and the best others that its ``max_tokens``, and what
-    must stay, leave room for.
+    *query* and *chunks* there, one in a message. It is packed into its ``max_tokens``, or what is
+    left; ``packer`` and ``min_tokens`` are heeded too. Where tools may be too many, put
+    ``Section(name, tools, select="bm25", query=...)`` in the place of ``tools``: those of *keep*
+    always stay, and the best others that its ``max_tokens``, and what must stay, leave room for.
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -27,6 +28,10 @@ _REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "
 """What stands for messages or instructions that only the provider has."""
 
 _CONFIGS = ("config", "generation_config", "generationConfig")
+
+_OF_CHUNKS = ("query", "chunks", "packer", "min_tokens", "max_tokens")
+_OF_TOOLS = ("content", "select", "query", "keep", "max_tokens")
+"""What a section in a request may have beside its name."""
 
 
 class Item:
@@ -192,13 +197,14 @@ def _read_items(reading: Reading, values: Sequence[Any], known: Any) -> None:
 def _read_tools(reading: Reading) -> None:
     tools = reading.option("tools", "functions")
     if isinstance(tools, Section):
-        content: Any = tools.content
-        if tools.select is None or reading.request.get("tools") is not tools:
+        section, content = tools, tools.content
+        if section.select is None or reading.request.get("tools") is not section:
             raise InvalidArgumentError(
                 "a section in the place of a request's tools needs content and select, and a "
                 "request with 'tools' of its own, as Gemini's has not"
             )
-        reading.section, tools = tools, content
+        _check_section("request['tools']", section, _OF_TOOLS)
+        reading.section, tools = section, content
     reading.tools = () if tools is None else _validate.batch("request['tools']", tools)
 
 
@@ -269,14 +275,36 @@ def _find_section(item: Item) -> None:
     content = item.fields.get("content")
     if isinstance(content, (list, tuple)):
         for i, part in enumerate(content):
-            fields = part if type(part) is dict else fields_of(part) or {}
-            if isinstance(fields.get("text"), Section):
-                item.section, item.at = fields["text"], i
-                shown = [*content[:i], {**fields, "text": ""}, *content[i + 1 :]]
-                item.fields = {**item.fields, "content": shown}
+            found = part if type(part) is dict else fields_of(part) or {}
+            if not isinstance(found.get("text"), Section):
+                continue
+            if item.section is not None:
+                raise InvalidArgumentError(
+                    f"{item.place} must have one section at most: put each into a message of its "
+                    "own"
+                )
+            item.section, item.at = found["text"], i
+            shown = [*content[:i], {**found, "text": ""}, *content[i + 1 :]]
+            item.fields = {**item.fields, "content": shown}
     elif content == "" and isinstance(item.value, Mapping):
         content = item.value.get("content")
         item.section = content if isinstance(content, Section) else None
+    if item.section is not None:
+        _check_section(item.place, item.section, _OF_CHUNKS)
+
+
+def _check_section(place: str, section: Section, taken: Sequence[str]) -> None:
+    """Refuse a section that has not what is packed there, or what only a layout heeds."""
+    other = [
+        one.name
+        for one in dataclasses.fields(section)
+        if one.name not in ("name", *taken) and getattr(section, one.name) != one.default
+    ]
+    if other or (section.chunks is None and section.select is None):
+        raise InvalidArgumentError(
+            f"{place} must be a section with {', '.join(taken)}, "
+            + (f"not {other[0]}, which is for a Layout" if other else "not without chunks")
+        )
 
 
 def texts_of(content: Any) -> list[str]:

@@ -98,7 +98,6 @@ class Work:
             for entry in self.entries
             if entry.results or entry.media or entry.item.section is not None
         ]
-        self.has_system = system is not None or any(item.is_system for item in reading.items)
         self.chosen: Sequence[int] = range(len(reading.tools))
         self.tools: Cost = self._tool_cost(self.chosen)
         self.tools_before = self.tools.tokens
@@ -159,7 +158,10 @@ class Work:
             )
             tokens = self.counter.count(text) - self.counter.count(without)
             return Cost(max(0, tokens), "bound", SOURCE)
-        return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
+        has_system = self._instructions is not None or any(
+            entry.item.is_system and entry.gone is None for entry in self.entries
+        )
+        return tool_cost(reading, tools, self.counter.count, self.frame, has_system)
 
     @property
     def fixed(self) -> int:
@@ -251,16 +253,14 @@ class Work:
         waiting = [entry for entry in self.entries if entry.item.section is not None]
         if not waiting:
             return
-        needed = self.fixed + sum(
-            entry.fixed for i, entry in enumerate(self.entries) if i not in self.order.optional
-        )
+        stay = [e for i, e in enumerate(self.entries) if i not in self.order.optional]
         for entry in waiting:
-            room = max(0, self.most - needed)
+            needed = sum(e.fixed + e.chunk_tokens for e in stay if e.gone is None)
+            room = max(0, self.most - self.fixed - needed)
             entry.pack(max(0, self.most), self.counter)
             entry.chunk_before = entry.chunk_tokens
             if entry.chunk_tokens > room:
                 entry.pack(room, self.counter)
-            needed += entry.chunk_tokens
             if not entry.chunks:
                 self._leave_empty(entry)
 
@@ -269,6 +269,9 @@ class Work:
         content = entry.item.view.fields.get("content")
         if entry.item.at is None or not isinstance(content, (list, tuple)) or len(content) == 1:
             entry.gone = "empty"
+            if entry.item.is_system:  # beside which tools take less
+                self.tools = self._tool_cost(self.chosen)
+                self._select_tools()
 
     def _mask_results(self, over: int) -> int:
         """Mask old tool results, and return how many tokens are still too many, as all steps."""
@@ -322,13 +325,13 @@ class Work:
             section = entry.item.section
             if section is None or entry.gone is not None or over <= 0:
                 continue
-            before = entry.tokens
+            before = self.total
             room = max(section.min_tokens, entry.chunk_tokens - over)
             if room < entry.chunk_tokens:
                 entry.pack(room, self.counter)
                 if not entry.chunks:
                     self._leave_empty(entry)
-            over -= before - entry.tokens
+            over -= before - self.total
         return over
 
     def _made(self) -> Message:

@@ -23,11 +23,10 @@ from budgeteer._codes import (
     PLAIN,
     QUERY_COLUMN,
     RECENCY,
-    STICKY,
 )
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
-from budgeteer._pack.prepared import Prepared
+from budgeteer._pack.prepared import Prepared, refuse_sticky
 from budgeteer._pack.state import Indexed
 from budgeteer._public import public
 from budgeteer.errors import BudgeteerError, CorpusError, InternalError, InvalidArgumentError
@@ -188,6 +187,7 @@ class TablePacker:
         if group_by is not None:
             group_by = _validate.text("group_by", group_by)
         _check(prepared_of(packer), query, group_by, corpus)
+        refuse_sticky(packer, "in pack_table")
         self._packer = packer
         self._corpus = corpus
         self._names = query, column, group_by
@@ -244,10 +244,6 @@ def _check(
         raise InvalidArgumentError(
             f"ranking must have an embedder in pack_table, to which no vectors are given: "
             f"ranking={prepared.ranking.name!r} has none"
-        )
-    if prepared.order == STICKY:
-        raise InvalidArgumentError(
-            "order must not be 'sticky' in pack_table, where no row has a previous packing"
         )
     if query is None and reads_query(prepared):
         raise InvalidArgumentError(

@@ -12,6 +12,7 @@ from budgeteer import Packing, config
 from budgeteer._chunk.chunk import field_of
 from budgeteer._files import one_line
 from budgeteer._pack.options import REASONS
+from budgeteer._pack.prepared import refuse_sticky
 from budgeteer.cli._arguments import Commands, add_output, add_query, examples
 from budgeteer.cli._document import (
     add_dropped,
@@ -47,6 +48,7 @@ def _run(arguments: argparse.Namespace) -> str:
     if arguments.dropped is not None and not is_json and arguments.report is None:
         raise InvalidArgumentError("--dropped is for -o json and --report")
     loaded = config.load(arguments.config)
+    refuse_sticky(loaded.packer, "in budgeteer query")
     with loaded.embedder or nullcontext():
         arguments.bar.stage("Reading")
         chunks = loaded.chunks(arguments.query)

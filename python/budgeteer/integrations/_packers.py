@@ -9,6 +9,7 @@ from typing import Any
 from budgeteer import _validate
 from budgeteer._codes import NO_POLICY
 from budgeteer._pack.packer import Packer
+from budgeteer._pack.prepared import refuse_sticky
 from budgeteer._pack.template import Prompt, Template, plain_text
 from budgeteer._pydantic import beyond_json, options_of
 from budgeteer.errors import InvalidArgumentError
@@ -41,6 +42,7 @@ def as_packer(packer: object, template: Template | Prompt | None = None) -> Pack
             f"packer must not be of the preset {_validate.type_name(packer)}, which writes more "
             "than chunks"
         )
+    refuse_sticky(packer, "in a framework")
     for name, usual in (("template", "plain"), ("notice", None)):
         if getattr(packer, name) not in (usual, False):
             raise InvalidArgumentError(

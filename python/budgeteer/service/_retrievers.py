@@ -102,7 +102,8 @@ class Reranker(Protocol):
     r"""
     Puts chunks into a better order. The coroutine ``arerank`` is used if there is one.
 
-    Chunks are packed in the order it returns; a chunk that it leaves out is not packed.
+    Chunks are packed in the order it returns, unless the service has a packer that ranks in its
+    own way, as `Packer` does by default. A chunk that it leaves out is not packed.
 
     Examples:
         >>> from budgeteer.service import LlmSettings, RetrievalService

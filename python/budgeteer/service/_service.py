@@ -19,6 +19,7 @@ from budgeteer._pack.call import Call
 from budgeteer._pack.options import REASONS
 from budgeteer._pack.packer import Packer, begin, finish, prepared_of
 from budgeteer._pack.packing import Packing
+from budgeteer._pack.prepared import refuse_sticky
 from budgeteer._process import renew
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
@@ -107,7 +108,9 @@ class RetrievalService:
             by the reranker's order if there is one, or in the merged order if only some chunks
             have a score. A packer that ranks by embeddings embeds the retrieved chunks in each
             request.
-        reranker: Puts the retrieved chunks into a better order. None for no reranker.
+        reranker: Puts the retrieved chunks into a better order, in which a packer with
+            ``ranking="input"`` packs them, as does None; one that ranks in its own way only goes
+            without those that the reranker leaves out. None for no reranker.
         embedder: Makes the query's vector once, for the retrievers that take one, and the vectors
             for a packer that ranks by them and has no embedder of its own.
         message_builder: Makes the messages from the system prompt, the context (empty if nothing
@@ -162,6 +165,8 @@ class RetrievalService:
             raise InvalidArgumentError(
                 f"packer must be a Packer or None, not {_validate.type_name(packer)}"
             )
+        if packer is not None:
+            refuse_sticky(packer, "in a RetrievalService")
         self._threads = Threads(_THREADS)
         # Separate threads, which a hanging retriever cannot use up.
         self._own_threads = Threads(_OWN_THREADS, is_waited_for=True)
@@ -562,7 +567,7 @@ class RetrievalService:
 
 def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
     """Raise a `RetrievalError` if one of *chunks* cannot be packed."""
-    packer = dataclasses.replace(packer, counter="chars_div4")  # without the caller's counter
+    packer = dataclasses.replace(packer, counter=len)  # not the caller's, nor an estimate
     try:
         finish(begin(packer, "", chunks), 0)
     except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from budgeteer import Allocation, FittedOutput, Packing, TokenCounter, _validate, get_counter
 from budgeteer._count.names import meaning_of
+from budgeteer._messages.messages import has_system
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.window import ModelLimits, count_messages, count_tools
 
@@ -70,9 +71,8 @@ def _counted(fitted: object, counter: Any) -> tuple[str, int]:
         return "its text takes", get_counter(counter).count(fitted.text)
     if isinstance(fitted, Allocation):
         how = _how(counter)
-        has_system = any(one.get("role") in ("system", "developer") for one in fitted.messages)
         tokens = count_messages(fitted.messages, **how) + count_tools(
-            fitted.tools, has_system_message=has_system, **how
+            fitted.tools, has_system_message=has_system(fitted.messages), **how
         )
         return "its prompt takes", tokens
     if isinstance(fitted, Sequence) and not isinstance(fitted, (bytes, bytearray)):

@@ -90,8 +90,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             host,
             admitted: Admitted { dropped, ..Admitted::default() },
             repeats: Repeats::new(prints, plan.dedupe),
-            // A cited chunk enters whole or not at all.
-            may_cut: plan.overflow.cut().filter(|_| !plan.is_cited()),
+            may_cut: plan.overflow.cut(),
             has_notice: false,
             room: if plan.is_cited() { call.budget } else { u64::MAX },
             stopped: None,

@@ -33,11 +33,17 @@ const SENTENCES: &str =
 const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
                        packed, and in context_router: use Template::format or Overflow::Skip";
 
+const CITED: &str = "overflow must be Overflow::Skip or Overflow::Stop in agentic_rag, whose chunks \
+                     enter whole: Packer::new cuts";
+
+const GATED: &str = "ranking must be Ranking::Input in context_gate, which ranks by authority, kind \
+                     and priority: Packer::new takes others";
+
 const SUMMED: &str = "max_chunks, dedupe and Selection::Coverage do nothing in context_router under \
                       an estimate: Packer::new takes them, as does a counter of another kind";
 
 const AUTO: &str = "min_score must be a number, not MinScore::Auto, under rankings other than \
-                    Lexical and Bm25, and in context_gate";
+                    Lexical and Bm25";
 
 /// Packs chunks into a budget, with options chosen once.
 ///
@@ -454,10 +460,7 @@ impl Packer {
         }
         match self.plan.min_score {
             Some(MinScore::At(score)) if score.is_nan() => return Err(Error::nan_min_score()),
-            Some(MinScore::Auto)
-                if !matches!(self.plan.ranking, RankBy::Lexical(_))
-                    || matches!(self.plan.policy, Policy::Gate { .. }) =>
-            {
+            Some(MinScore::Auto) if !matches!(self.plan.ranking, RankBy::Lexical(_)) => {
                 return Err(Error::shape(AUTO.into()));
             }
             _ => {}
@@ -477,15 +480,28 @@ impl Packer {
         {
             return Err(Error::shape(WRITTEN.into()));
         }
-        if self.plan.is_sum_of_parts()
-            && (self.plan.max_chunks.is_some()
-                || self.plan.dedupe != Dedupe::Off
-                || self.plan.selection != Selection::Rank)
-        {
-            return Err(Error::shape(SUMMED.into()));
-        }
+        self.check_preset()?;
         self.check_prompt()?;
         self.plan.ranking.check()
+    }
+
+    /// Checks that no option of a preset's copy does nothing.
+    fn check_preset(&self) -> Result<(), Error> {
+        let plan = &self.plan;
+        let problem = match plan.policy {
+            Policy::Cite if plan.overflow.cut().is_some() => CITED,
+            Policy::Gate { .. } if !matches!(plan.ranking, RankBy::Input) => GATED,
+            Policy::SumOfParts
+                if plan.is_sum_of_parts()
+                    && (plan.max_chunks.is_some()
+                        || plan.dedupe != Dedupe::Off
+                        || plan.selection != Selection::Rank) =>
+            {
+                SUMMED
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::shape(problem.into()))
     }
 
     /// Returns the packing of `batch`, which has the texts of `chunks`. `run`

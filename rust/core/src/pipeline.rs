@@ -356,9 +356,7 @@ fn lexical_scores<B: Batch, H: Host>(
 /// if the ranking looks for something.
 fn fused(call: &Call<'_>, count: usize, found: Scored) -> Scored {
     let scores = match &call.plan.ranking {
-        RankBy::Hybrid(hybrid) if call.gate().is_none() => {
-            mixed(call, hybrid, count, &found.scores)
-        }
+        RankBy::Hybrid(hybrid) => mixed(call, hybrid, count, &found.scores),
         _ if call.plan.needs().words == Words::None => call.keys.to_vec(),
         _ => return found,
     };

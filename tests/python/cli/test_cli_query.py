@@ -141,6 +141,8 @@ def test_query_says_what_is_wrong_with_a_configuration(refused, tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text("budget: {ranking: relevence}\nsources: []")
     assert refused("query", "-c", path, "-t", "x").endswith("; did you mean 'relevance'?")
+    path.write_text("budget: {order: sticky}\nsources: [{type: inline, text: x}]")
+    assert refused("query", "-c", path, "-t", "x").startswith("order must not be 'sticky' in bu")
     path.write_text("sources: [{type: inline, text: x}, {type: jsonl, path: a.jsonl}]")
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n{"text": 5}')
     message = refused("query", "-c", path, "-t", "x")

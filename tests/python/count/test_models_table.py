@@ -399,6 +399,19 @@ def test_the_import_stays_light():
     assert "False" == done.stdout.strip()
 
 
+@pytest.mark.parametrize("encoding", [None, "p50k_edit"])
+def test_a_stated_factor_is_heeded_where_nothing_counts(encoding):
+    """It multiplies what an unknown model takes."""
+    text = "Green tea is mild. " * 50
+    plain, dear = (
+        get_counter(ModelLimits("acme-x", 99, 99, None, encoding, factor, None, True, "own"))
+        for factor in (None, 4.0)
+    )
+
+    assert abs(4 * plain.count(text) - dear.count(text)) <= 4
+    assert plain.count(text) == get_counter("nobody-knows-1").count(text)
+
+
 OWN = ModelLimits("acme", 32_000, 32_000, None, "chars_div4", None, None, True, "own")
 
 

@@ -142,6 +142,7 @@ def test_in_a_retriever_and_as_a_runnable():
         ({"packer": Packer(9, template=Template("{text}"))}, "packer must have template='plain'"),
         ({"packer": Packer(9, notice=True)}, "packer must have notice=None: the framework writes"),
         ({"packer": presets.context_router(9)}, "packer must not be of the preset"),
+        ({"packer": Packer(9, order="sticky")}, "order must not be 'sticky' in a framework"),
         (
             {"packer": Packer(9, overflow="truncate_end"), "document_prompt": PROMPT},
             "overflow",

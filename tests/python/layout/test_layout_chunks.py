@@ -148,6 +148,10 @@ def test_a_section_keeps_its_own_chunks():
             {"query": "", "chunks": ["a"], "packer": Packer(3, ranking="embedding")},
             "^packer ranks by vectors under ranking='embedding' and has no embedder: give",
         ),
+        (
+            {"query": "", "chunks": ["a"], "packer": Packer(3, order="sticky")},
+            "^order must not be 'sticky' in a section, which has no previous packing",
+        ),
     ],
 )
 def test_bad_sections(arguments, message):

@@ -484,7 +484,10 @@ BAD = [
     (lambda: Template("{text}", footer=None), "footer must be a str, not None"),
     (lambda: Template("{text}", separator=1), "separator must be a str, not int"),
     (lambda: Template("{text}", nonce=1), "nonce must be True, False or a str, not int"),
-    (lambda: Template("{text}{nonce}"), "nonce must be True or a str"),
+    (lambda: Template("{text}{nonce}"), "nonce must be True or a str where format has"),
+    (lambda: Template("{text}", header="<{nonce}>"), "nonce must be True .* where header has"),
+    (lambda: Template("{text}", footer="<{nonce}>"), "nonce must be True .* where footer has"),
+    (lambda: Template("{text}", nonce=True), "nonce must be left out where neither format"),
     (lambda: Template("xml", separator=""), "separator must be left out with format='xml'"),
     (lambda: Template("xml", nonce=True), "nonce must be left out with format='xml'"),
     (

@@ -201,13 +201,15 @@ def test_counter_is_replaceable(backend, counter):
     assert packing.kept
 
 
-def test_nothing_is_cut(backend):
-    """With whatever overflow a changed packer has, a cited chunk is whole."""
-    for overflow in ("truncate_end", "truncate_middle", "stop"):
-        for counter in ("chars_div4", "o200k_base", len):
-            packer = replace(agentic_rag(100, counter=counter), overflow=overflow)
-            packing = packer.pack("", ["word " * 200, "tea"])
-            assert not any(kept.was_cut for kept in packing.kept)
+def test_nothing_is_cut():
+    """A cited chunk is whole, so a copy that would cut is refused."""
+    for overflow in ("truncate_end", "truncate_middle"):
+        with pytest.raises(InvalidArgumentError) as caught:
+            replace(agentic_rag(100), overflow=overflow)
+        assert str(caught.value) == (
+            "overflow must be 'skip' or 'stop' in an agentic_rag, whose chunks enter whole, not "
+            f"{overflow!r}: a Packer takes it"
+        )
 
 
 @pytest.mark.parametrize(

@@ -440,10 +440,10 @@ def test_both_answer_alike(query, chunks, max_tokens, changed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_chunks": 3}, "max_chunks must be None .* 'chars_div4', not 3: a Packer takes it"),
+        ({"max_chunks": 3}, "max_chunks must be None .* by an estimate, not 3: a Packer takes it"),
         ({"dedupe": "exact"}, "dedupe must be None .* not 'exact'"),
         ({"selection": "coverage"}, "selection must be 'rank' .* not 'coverage'"),
-        ({"dedupe": "near", "counter": "chars_per_token:3"}, "the estimate 'chars_per_token:3'"),
+        ({"dedupe": "near", "counter": "chars_per_token:3"}, "dedupe must be None .* not 'near'"),
     ],
 )
 def test_options_that_would_do_nothing(options, message):

@@ -124,7 +124,7 @@ def test_unseen(backend, ranking, counter):
 TEMPLATES = [
     *("plain", "tagged", "markdown", "xml", "json"),
     Template("<{id} {source}> {text}\n", separator="", header="Context:\n", footer="\nEnd."),
-    Template("{text} ({title})", nonce=True),
+    Template("{text} ({title}) {nonce}", nonce=True),
 ]
 
 

@@ -2,13 +2,11 @@
 
 import json
 
-import context_router_cases
 import explain_cases
+import presets_cases
 import pytest
 
-WRITERS = [
-    (writer, kind) for writer in (context_router_cases, explain_cases) for kind in writer.KINDS
-]
+WRITERS = [(writer, kind) for writer in (presets_cases, explain_cases) for kind in writer.KINDS]
 
 
 @pytest.mark.parametrize(

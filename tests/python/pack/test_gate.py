@@ -29,7 +29,7 @@ from budgeteer import Chunk, InvalidArgumentError, get_counter
 from budgeteer._codes import GATE
 from budgeteer.cli import main
 from budgeteer.presets import context_gate, gate_bundle
-from budgeteer.ranking import keyword_scores
+from budgeteer.ranking import Hybrid, keyword_scores
 
 EXAMPLE = Path(__file__).parents[3] / "examples/bundle.json"
 BUNDLE = json.loads(EXAMPLE.read_text("utf-8"))
@@ -569,12 +569,27 @@ def test_law(name, chunks, counter, max_tokens, max_docs):
         assert list(range(len(chunks))) == sorted(answered)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"max_docs": -1}, "max_docs must be from 0"),
+        ({"max_docs": None}, "max_docs must be an int, not None"),
+        ({"ranking": "bm25"}, "ranking must be 'input' in a context_gate, .* not 'bm25'"),
+        ({"ranking": Hybrid()}, "ranking must be 'input' in a context_gate, .* not an object"),
+    ],
+)
+def test_copies_are_checked(changed, message):
+    """A copy takes no ranking, and as few documents as the preset."""
+    with pytest.raises(InvalidArgumentError, match=message):
+        replace(context_gate(), **changed)
+
+
 @pytest.mark.skipif(len(BACKENDS) < 2, reason="BUDGETEER_BACKEND=reference was asked for")
 @given(gated_chunks, counters, st.integers(0, 60), st.integers(0, 4), options)
 def test_identity(chunks, counter, max_tokens, max_docs, options):
     """Both backends gate alike, whatever other options a packer has."""
     packer = context_gate(max_tokens, max_docs=max_docs)
-    packer = replace(packer, counter=counter, **options)
+    packer = replace(packer, counter=counter, **{**options, "ranking": "input"})
     answers = []
     for name in BACKENDS:
         with using(name):

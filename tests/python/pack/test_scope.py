@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -311,10 +312,9 @@ def test_presets_rank_otherwise(preset):
 
 
 def test_gates():
-    """A gate scores by keywords, whatever the ranking."""
-    gate = presets.context_gate()
-    with pytest.raises(InvalidArgumentError, match=r"^min_score must .* in a context_gate, not"):
-        type(gate)(9, ranking="lexical", min_score="auto", max_docs=3)
+    """A gate ranks in its own way, which takes no cut-off."""
+    with pytest.raises(InvalidArgumentError, match=r"^min_score must .* under ranking='input'"):
+        replace(presets.context_gate(), min_score="auto")
 
 
 @pytest.mark.parametrize(

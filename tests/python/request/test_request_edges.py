@@ -232,3 +232,58 @@ def test_chunks_give_way():
         [chunks[0], "Green tea?"],
         ["\n\n".join(chunks), "Green tea?"],
     ] == texts
+
+
+TOOLS = [{**TOOL, "function": {**TOOL["function"], "name": f"read_{i}"}} for i in range(3)]
+
+
+@pytest.mark.parametrize("tools", [TOOLS, Section("tools", TOOLS, select="bm25", query="tea")])
+def test_a_system_message_of_chunks_that_leaves(tools):
+    """Tools take less beside a system message, so what they take is counted anew without it."""
+    section = Section("context", query="tea", chunks=["Rye bread is dark. " * 9, "Green tea."])
+    request = chat(tools=tools, messages=[{"role": "system", "content": section}, QUESTION])
+    seen = set()
+    for window in range(40, 120):
+        try:
+            made = fit_request(request, context_window=window, counter="o200k_base")
+        except BudgetExhaustedError:
+            continue
+        again = fit_request(made.request, context_window=window, counter="o200k_base")
+        assert again.request is made.request
+        assert again.total_tokens == made.total_tokens <= window
+        seen.add((len(made.request["messages"]), len(made.request["tools"])))
+    assert {(1, 3), (2, 3)} <= seen
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (Section("a", query="tea", chunks=["Tea."], priority=1), "not priority, which is for"),
+        (Section("a", query="tea", chunks=["Tea."], shrink=0), "not shrink, which is for a La"),
+        (Section("a", query="tea", chunks=["Tea."], role="system"), "not role, which is for a"),
+        (Section("a", fill=lambda room: "tea"), "not fill, which is for a Layout"),
+        (Section("a", "Tea."), "not content, which is for a Layout"),
+        (Section("a"), "messages[0] must be a section with query, chunks, packer, min_tokens"),
+    ],
+)
+def test_sections_of_a_layout(section, message):
+    """A request takes sections with chunks, and no option that it does not heed."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        fitted(chat(messages=[{"role": "user", "content": section}, QUESTION]))
+    assert message in str(caught.value)
+
+
+def test_two_sections_in_a_message():
+    """The second would have no place."""
+    parts = [
+        {"type": "text", "text": Section(name, query="tea", chunks=["Tea."])} for name in "ab"
+    ]
+    with pytest.raises(InvalidArgumentError, match=r"^messages\[0\] must have one section"):
+        fitted(chat(messages=[{"role": "user", "content": parts}, QUESTION]))
+
+
+def test_a_section_of_tools_has_no_weights():
+    """It is as large as what must stay leaves room for."""
+    tools = Section("tools", TOOLS, select="bm25", query="tea", grow=2)
+    with pytest.raises(InvalidArgumentError, match="not grow, which is for a Layout"):
+        fitted(chat(tools=tools))

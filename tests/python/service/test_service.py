@@ -449,6 +449,10 @@ def test_bad_arguments(arguments, message):
     [
         ({"system_prompt": None}, "system_prompt must be a str, not None"),
         ({"packer": 9}, "packer must be a Packer or None, not int"),
+        (
+            {"packer": Packer(9, order="sticky")},
+            "order must not be 'sticky' in a RetrievalService, which has no previous packing",
+        ),
         ({"reranker": 9}, "reranker must have rerank, and int has not"),
         ({"embedder": 9}, "embedder must have embed_query, and int has not"),
         ({"message_builder": 9}, "message_builder must be callable, not int"),

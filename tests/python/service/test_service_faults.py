@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from service_support import SETTINGS, AsyncFake, Embedder, Fake, service_of
 
 from budgeteer import BudgeteerError, Chunk, CounterError, InvalidArgumentError, Packer
+from budgeteer.presets import context_router
 from budgeteer.service import (
     InputValidationError,
     LlmSettings,
@@ -140,6 +142,16 @@ def test_given_a_chunk_without_a_text_then_the_error_names_retriever_and_place(c
     assert (RetrievalError, "bad") == (type(error), error.source)
     with pytest.raises(RetrievalError, match=f"bad answered what cannot be packed: {message}"):
         raise error
+
+
+def test_given_a_packer_that_an_estimate_would_not_do_then_the_retriever_is_blamed():
+    """What is wrong with a chunk is found by the caller's packer, whatever counter it needs."""
+    bad = Fake({"title": "no text"})
+    bad.name = "bad"
+    packer = replace(context_router(), counter="o200k_base", max_chunks=3)
+    error = both(RetrievalService(bad, SETTINGS, packer=packer))
+
+    assert (RetrievalError, "bad") == (type(error), error.source)
 
 
 def test_given_pages_with_a_chunk_without_a_text_then_the_error_names_the_retriever():

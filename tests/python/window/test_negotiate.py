@@ -4,6 +4,7 @@ import json
 import logging
 import pickle
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -227,6 +228,19 @@ def test_a_guessed_system_prompt_is_not_exact():
     )  # fmt: skip
     for system_tokens in (0, 7, "Be brief."):
         assert negotiate(messages=asked, system_tokens=system_tokens, **options).is_exact
+
+
+def test_a_system_message_of_any_shape_is_one():
+    """An object of a framework is asked for its role, as it is when it is counted."""
+    options = {"model": "gpt-4o", "max_output_tokens": 900, "counter": "gpt-4o"}
+    asked = {"role": "user", "content": "Hello, world!"}
+    system = {"role": "system", "content": "Be brief."}
+    fields = {"content": "Be brief.", "additional_kwargs": {}, "response_metadata": {}}
+    langchain = SimpleNamespace(type="system", model_dump=fields.copy, **fields)
+    found = negotiate(messages=[langchain, asked], **options)
+
+    assert negotiate(messages=[system, asked], **options) == found
+    assert (0, True) == (found.system_tokens, found.is_exact)
 
 
 TOOL = {"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}}}

@@ -91,7 +91,7 @@ class Packer:
         *look* is called before each; what it raises ends the call.
         """
         # A cited chunk stands whole or not at all.
-        self.may_cut = self.overflow in MARKERS and self.cite is None
+        self.may_cut = self.overflow in MARKERS
         for place, i in enumerate(order, 1):
             look()
             if self.is_refused(i):

@@ -194,7 +194,11 @@ impl ModelLimits {
         };
         match known {
             Some((encoding, factor)) if !is_foreign(&encoding) => (encoding, factor),
-            _ => (WAYS[UNKNOWN.1].0.into(), WAYS[UNKNOWN.1].1),
+            _ => {
+                let (encoding, own) = WAYS[UNKNOWN.1];
+                let stated = self.calibration.unwrap_or(1.0);
+                (encoding.into(), own.map(|own| own * stated))
+            }
         }
     }
 

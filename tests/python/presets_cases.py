@@ -1,10 +1,10 @@
 """
-The cases of `presets.context_router` that both languages answer alike.
+The cases of `budgeteer.presets` that both languages answer alike.
 
-    python tests/python/context_router_cases.py
+    python tests/python/presets_cases.py
 
-writes `tests/cases/context_router.json` anew, with what Python answers, which
-`test_context_router.py` holds against the program that the preset reproduces.
+writes `tests/cases/presets.json` anew, with what Python answers, which
+`test_context_router.py` holds against the program that `context_router` reproduces.
 `test_explain_cases.py` holds it against Python, `tests/rust/presets.rs` against Rust.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from cases import write
+from cases import is_refused, write
 
-from budgeteer import InvalidArgumentError, presets
+from budgeteer import presets
 
-FILE = Path(__file__).parents[1] / "cases/context_router.json"
+FILE = Path(__file__).parents[1] / "cases/presets.json"
 
 WORDS = [
     *(
@@ -36,7 +36,7 @@ WORDS = [
 ]
 
 
-def packings():
+def context_router():
     """Return what the preset packs."""
     rng = Random(3)
     cases = []
@@ -85,26 +85,29 @@ def packings():
     return cases
 
 
+COUNTERS = ("chars_div4", "words", "o200k_base", "function")
+OPTIONS = {
+    "agentic_rag": [("overflow", "truncate_end"), ("overflow", "truncate_middle")],
+    "context_gate": [("ranking", "bm25"), ("ranking", "score"), ("overflow", "truncate_end")],
+    "context_router": [("max_chunks", 2), ("dedupe", "near"), ("selection", "coverage")],
+    "retrieval_service": [("overflow", "truncate_end"), ("ranking", "bm25"), ("dedupe", "near")],
+}
+
+
 def refusals():
-    """Return whether a copy that counts so takes an option that the original has not."""
+    """Return whether a copy of a preset, with that counter, refuses an option."""
     cases = []
-    for counter in "chars_div4", "words", "o200k_base", "function":
-        for name, value in ("max_chunks", 2), ("dedupe", "near"), ("selection", "coverage"):
-            packer = replace(
-                presets.context_router(9), counter=len if counter == "function" else counter
-            )
-            try:
-                packer = replace(packer, **{name: value})
-            except InvalidArgumentError:
-                is_refused = True
-            else:
-                is_refused = False
-                packer.pack("tea", ["tea"])
-            cases.append([counter, name, is_refused])
+    for preset, options in OPTIONS.items():
+        for counter in COUNTERS:
+            made = getattr(presets, preset)(9)
+            packer = replace(made, counter=len if counter == "function" else counter)
+            for name, value in options:
+                answer = is_refused(replace, packer, **{name: value})
+                cases.append([preset, counter, name, value, answer])
     return cases
 
 
-KINDS = (packings, refusals)
+KINDS = (context_router, refusals)
 
 
 if __name__ == "__main__":
