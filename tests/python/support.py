@@ -6,6 +6,7 @@ import unicodedata
 import zlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
+from random import Random
 from unittest import mock
 
 import pytest
@@ -353,6 +354,13 @@ options = st.fixed_dictionaries(
     },
 )
 budgets = st.integers(0, 60) | st.sampled_from([0, 10**9, 2**63 - 1])
+
+
+def sharing_texts(count):
+    """Return texts that share passages: to look for near-duplicates among them takes seconds."""
+    rng = Random(0)
+    parts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(12)) for _ in range(300)]
+    return [" ".join(rng.sample(parts, 40)) for _ in range(count)]
 
 
 def tag_of(chunk, index):

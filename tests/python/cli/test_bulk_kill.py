@@ -235,7 +235,9 @@ def peaks(source, output):
 
     def is_over():
         for pid in (child.pid, *children_of(child.pid)):
-            found[pid] = max(found.get(pid, 0), int(status_of(pid).get("VmHWM", "0").split()[0]))
+            peak = status_of(pid).get("VmHWM")
+            if peak is not None:  # before its program begins, a process has its parent's
+                found[pid] = int(peak.split()[0])
         return child.poll() is not None
 
     wait_until(is_over)

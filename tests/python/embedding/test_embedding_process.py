@@ -94,7 +94,10 @@ def test_cancelling(endpoint, embedder):
 
     async def work():
         task = asyncio.create_task(with_options(embedder, batch_size=1).aembed(["a", "b", "c"]))
-        await asyncio.sleep(0.2)
+        for _ in range(6_000):  # at most half a minute
+            if len(endpoint.questions) == 3:
+                break
+            await asyncio.sleep(0.005)
         task.cancel()
         start = time.monotonic()
         with pytest.raises(asyncio.CancelledError):

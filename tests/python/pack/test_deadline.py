@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from support import sharing_texts
 
 from budgeteer import (
     Corpus,
@@ -133,9 +134,12 @@ def test_native_code_stops_soon(native, options):
     """A packing of many chunks ends soon after its deadline, wherever it is then."""
     packer = Packer(2_000_000, **options)
     chunks = texts(30_000, 8)
-    began = time.perf_counter()
-    packer.pack(QUERY, chunks)
-    whole = time.perf_counter() - began
+    whole = 600.0
+    for end in "!?;":  # the best of three: other processes make it slow, none makes it fast
+        fresh = [f"{text}{end}" for text in chunks]
+        began = time.perf_counter()
+        packer.pack(QUERY, fresh)
+        whole = min(whole, time.perf_counter() - began)
     over = []
     for share in (0.2, 0.5, 0.8):
         fresh = [f"{text}." for text in chunks]
@@ -151,10 +155,11 @@ def test_native_code_stops_soon(native, options):
 @needs_native
 def test_a_cancelled_packing_stops(native):
     """A thread whose task was cancelled stops packing, although nobody waits for it."""
-    chunks = texts(30_000, 8)
+    chunks, others = sharing_texts(15_000), threading.active_count()
+    packer = Packer(10**9, counter="words", ranking="input", dedupe="near")
 
     async def cancel():
-        packing = asyncio.create_task(Packer(2_000_000, dedupe="near").apack(QUERY, chunks))
+        packing = asyncio.create_task(packer.apack(QUERY, chunks))
         await asyncio.sleep(0.05)
         packing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -163,4 +168,4 @@ def test_a_cancelled_packing_stops(native):
 
     cancelled = asyncio.run(cancel())  # which waits for its threads
     assert time.perf_counter() - cancelled <= 10 * SOON
-    assert threading.active_count() < 10
+    assert threading.active_count() <= others

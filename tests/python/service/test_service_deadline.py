@@ -5,6 +5,7 @@ import time
 
 import pytest
 from service_support import SETTINGS, Fake
+from support import sharing_texts
 
 from budgeteer import Packer, Template
 from budgeteer.service import LlmSettings, RetrievalService, RetrievalTimeoutError
@@ -45,14 +46,9 @@ def test_packing_ends_at_the_deadline(backend, is_async):
 
 def test_native_packing_ends_at_the_deadline(native):
     """Native code with work for much longer stops, too; nothing else looks at the time then."""
-    text = "Section {0}: green tea is mild, and rye bread is dark. " * 8
-    settings = LlmSettings("gpt-4", context_window=4_000_000, max_output_tokens=500)
-    service = RetrievalService(
-        Fake(*[text.format(i) for i in range(60_000)]),
-        settings,
-        packer=Packer(4_000_000, dedupe="near"),
-        limit=60_000,
-    )
+    settings = LlmSettings("gpt-4", context_window=10**9, max_output_tokens=500)
+    packer = Packer(10**9, ranking="input", dedupe="near")
+    service = RetrievalService(Fake(*sharing_texts(15_000)), settings, packer=packer, limit=15_000)
     with pytest.raises(RetrievalTimeoutError):
         service.retrieve("tea", timeout=0.05)
     assert 1 == service.stats().timed_out

@@ -394,9 +394,9 @@ def test_a_million_chunks(name):
     size = 1_000_000 if name == "native" else 20_000
     chunks = [f"chunk {i} of tea" if i % 1_000 == 0 else "some rye" for i in range(size)]
     with using(name):
-        started = time.perf_counter()
+        started = time.process_time()
         packing = pack("tea", chunks, 50)
-        elapsed = time.perf_counter() - started
+        elapsed = time.process_time() - started
 
     assert size == len(packing.kept) + packing.dropped_count
     assert [0, 1_000, 2_000] == [kept.index for kept in packing.kept][:3]
