@@ -35,7 +35,7 @@ WORDS = [
 
 def _chunk(rng, preset):
     chunk = {
-        "text": " ".join(rng.choices(WORDS, k=rng.choice([0, 3, 9, 30]))),
+        "text": " ".join(rng.choices(WORDS, k=rng.choice([0, 1, 3, 9, 30]))),
         "title": rng.choice(["", "green", "Is dark"]),
         "id": rng.choice([None, "a", "longer id"]),
         "source": rng.choice(["", "tea.md"]),
@@ -60,14 +60,15 @@ def _options(rng, preset):
     units = rng.choice(["chunk", "chunk", "sentence"])
     return {
         "reserve_tokens": rng.choice([0, 2]),
-        "counter": rng.choice(["chars_div4", "words", "o200k_base", "cl100k_base"]),
+        "counter": rng.choice(["chars_div4", "words", "o200k_base", "cl100k_base", "len"]),
         "ranking": rng.choice(["lexical", "bm25", "keyword", "input", "score"]),
         "min_score": rng.choice([None, None, 0.1]),
         "overflow": rng.choice(["skip", "stop", "truncate_end", "truncate_middle"]),
         "max_chunks": rng.choice([None, None, 1, 2]),
         "dedupe": rng.choice(["exact", None, "near"]) if units == "chunk" else "exact",
         "units": units,
-        "order": rng.choice(["rank", "input"]),
+        "selection": rng.choice(["rank", "rank", "coverage"]) if units == "chunk" else "rank",
+        "order": rng.choice(["rank", "input", "edges", "document"]),
         "template": rng.choice(["plain", "tagged", "markdown", "xml", "json"]),
         "notice": rng.choice([None, "Left out: {count}."]),
     }
@@ -75,14 +76,17 @@ def _options(rng, preset):
 
 def _packer(case):
     make = Packer if case["preset"] is None else getattr(presets, case["preset"])
-    return make(case["max_tokens"], **case["options"])
+    options = dict(case["options"])
+    if options.get("counter") == "len":  # a function of the caller's
+        options["counter"] = len
+    return make(case["max_tokens"], **options)
 
 
 def packings():
     """Return packings as plain data, what is said of each chunk, and of all."""
-    rng = Random(1)
+    rng = Random(2)
     cases = []
-    for _ in range(200):
+    for _ in range(400):
         preset = rng.choice(
             [None] * 4 + ["agentic_rag", "context_gate", "context_router", "retrieval_service"]
         )
@@ -90,7 +94,7 @@ def packings():
         chunks += chunks[: rng.randrange(2)]
         case = {
             "preset": preset,
-            "max_tokens": rng.choice([1, 4, 9, 20, 40, 90]),
+            "max_tokens": rng.choice([1, 4, 9, 20, 40, 90, 250]),
             "options": _options(rng, preset),
             "query": rng.choice(["green tea", "rye", ""]),
             "chunks": chunks,

@@ -7,7 +7,7 @@ mod cases;
 use budgeteer::presets::{agentic_rag, context_gate, context_router, retrieval_service};
 use budgeteer::{
     Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Order, Overflow, Packer, Packing,
-    Ranking, Template, TokenCounter, Units,
+    Ranking, Selection, Template, TokenCounter, Units,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -69,7 +69,16 @@ fn with_options(packer: Packer, options: &Value) -> Packer {
             None => Dedupe::Off,
         })
         .units(if name("units") == Some("chunk") { Units::Chunk } else { Units::Sentence })
-        .order(if name("order") == Some("rank") { Order::Rank } else { Order::Input })
+        .selection(match name("selection") {
+            Some("coverage") => Selection::Coverage,
+            _ => Selection::Rank,
+        })
+        .order(match name("order").unwrap() {
+            "rank" => Order::Rank,
+            "input" => Order::Input,
+            "edges" => Order::Edges,
+            _ => Order::Document,
+        })
         .template(match name("template").unwrap() {
             "plain" => Template::plain(),
             "tagged" => Template::tagged(),
@@ -81,7 +90,8 @@ fn with_options(packer: Packer, options: &Value) -> Packer {
         "chars_div4" => packer.estimate(Estimate::CharsDiv4),
         "words" => packer.estimate(Estimate::Words),
         "o200k_base" => packer.counter(Encoding::O200k),
-        _ => packer.counter(Encoding::Cl100k),
+        "cl100k_base" => packer.counter(Encoding::Cl100k),
+        _ => packer.counter(|text: &str| text.chars().count()),
     };
     if let Some(notice) = name("notice") {
         packer = packer.notice(notice);
