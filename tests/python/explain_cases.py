@@ -111,6 +111,37 @@ def packings():
     return cases
 
 
+def joints():
+    """Return packings by functions to which texts that are joined are more than their sum."""
+    rng = Random(3)
+    cases = []
+    for _ in range(300):
+        count = rng.choice([1, 2, 5, 12, 40])
+        case = {
+            "texts": [" ".join(["tea"] * rng.choice([0, 1, 2, 9])) or "x" for _ in range(count)],
+            "per_line": rng.choice([0, 1, 7, 40, 10**6]),
+            "max_tokens": rng.choice([9, 30, 60, 200, 700]),
+            "options": {**_options(rng, None), "units": "chunk", "min_score": None},
+        }
+        packer = Packer(
+            case["max_tokens"],
+            **case["options"]
+            | {"counter": lambda text, each=case["per_line"]: len(text) + each * text.count("\n")},
+        )
+        packing = packer.pack("tea", case["texts"])
+        case["answer"] = {
+            "text": packing.text,
+            "total_tokens": packing.total_tokens,
+            "kept": [[kept.index, kept.token_count, kept.was_cut] for kept in packing.kept],
+            "dropped": [
+                [dropped.index, dropped.needed_tokens, dropped.available_tokens]
+                for dropped in packing.dropped
+            ],
+        }
+        cases.append(case)
+    return cases
+
+
 def refusals():
     """Return what is said of a chunk that is not there."""
 
@@ -126,7 +157,7 @@ def refusals():
     ]
 
 
-KINDS = (packings, refusals)
+KINDS = (packings, joints, refusals)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,31 @@ fn packings() {
     }
 }
 
+/// Where joined texts count more than their sum, the same chunks leave.
+#[test]
+fn joints() {
+    for case in list(&cases("explain.json", "joints")) {
+        let texts: Vec<&str> =
+            list(&case["texts"]).iter().map(|text| text.as_str().unwrap()).collect();
+        let per_line = number(&case["per_line"]);
+        let counter = move |text: &str| text.len() + per_line * text.matches('\n').count();
+        let packer = with_options(Packer::new(number(&case["max_tokens"])), &case["options"]);
+        let packing = packer.counter(counter).pack("tea", &texts).unwrap();
+        let kept = packing.kept.iter();
+        let kept = kept.map(|kept| json!([kept.index, kept.token_count, kept.was_cut]));
+        let dropped = packing.dropped.iter();
+        let dropped =
+            dropped.map(|one| json!([one.index, one.needed_tokens, one.available_tokens]));
+        let answer = json!({
+            "text": packing.text,
+            "total_tokens": packing.total_tokens,
+            "kept": kept.collect::<Vec<_>>(),
+            "dropped": dropped.collect::<Vec<_>>(),
+        });
+        assert_eq!(case["answer"], answer, "{case}");
+    }
+}
+
 /// An index beyond the chunks is refused with Python's message.
 #[test]
 fn refusals() {

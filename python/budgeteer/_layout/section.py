@@ -251,7 +251,10 @@ class Kind(Enum):
             return cls.RESERVED
         if isinstance(content, str):
             return cls.TEXT
-        is_tool = bool(content) and "role" not in mapping("content[0]", content[0])
+        if content:
+            is_tool = "role" not in mapping("content[0]", content[0])
+        else:  # only what is asked of it says what it would have
+            is_tool = section.select is not None
         return cls.TOOLS if is_tool else cls.MESSAGES
 
 

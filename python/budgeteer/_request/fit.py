@@ -64,6 +64,7 @@ def fit_request(
     left; ``packer`` and ``min_tokens`` are heeded too. Where tools may be too many, put
     ``Section(name, tools, select="bm25", query=...)`` in the place of ``tools``: those of *keep*
     always stay, and the best others that its ``max_tokens``, and what must stay, leave room for.
+    Where there are none, neither ``tools`` nor ``tool_choice`` and ``parallel_tool_calls`` stay.
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a

@@ -50,6 +50,9 @@ _REASONS = {
     "tool": "other tools match the query better",
 }
 
+_WITH_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+"""What providers refuse in a request without tools."""
+
 _IS_EXACT, _HAS_BOUND = attrgetter("is_exact"), attrgetter("has_bound")
 
 _BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
@@ -354,11 +357,13 @@ class Work:
             changed[key] = tuple(made) if isinstance(given, tuple) else made
         if not changed:
             return self.reading.request
-        if isinstance(self.reading.request, dict):
-            request: dict[str, Any] = copy(self.reading.request)
-            request.update(changed)
-            return request
-        return {**self.reading.request, **changed}
+        request = self.reading.request
+        answer: dict[str, Any] = copy(request) if isinstance(request, dict) else dict(request)
+        answer.update(changed)
+        if changed.get("tools") == []:
+            for name in _WITH_TOOLS:
+                answer.pop(name, None)
+        return answer
 
     def answer(self, request: Message) -> FittedRequest:
         """Return the request with its report."""

@@ -73,6 +73,11 @@ def test_laws(window, query, keep):
         assert chosen == list(NAMES)
 
 
+def test_an_application_without_tools():
+    """There may be none to choose among."""
+    assert [] == names_in(9, "rain", tools=[])
+
+
 def test_it_shrinks_for_others():
     """Beside other sections it gives up tools, where a section without select is rigid."""
     system = Section("system", "Be brief. " * 20, shrink=0, priority=1)

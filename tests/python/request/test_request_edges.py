@@ -237,6 +237,17 @@ def test_chunks_give_way():
 TOOLS = [{**TOOL, "function": {**TOOL["function"], "name": f"read_{i}"}} for i in range(3)]
 
 
+@pytest.mark.parametrize(("tools", "window"), [([], 50), (TOOLS, 9)])
+def test_no_tools_are_left(tools, window):
+    """Providers refuse an empty list of tools, and a choice among none."""
+    section = Section("tools", tools, select="bm25", query="tea")
+    request = chat(tools=section, tool_choice="auto", parallel_tool_calls=False)
+    made = fitted(request, window)
+    assert chat() == made.request
+    assert fitted(made.request, window).total_tokens == made.total_tokens
+    assert len(tools) == len(made.report.changes)
+
+
 @pytest.mark.parametrize("tools", [TOOLS, Section("tools", TOOLS, select="bm25", query="tea")])
 def test_a_system_message_of_chunks_that_leaves(tools):
     """Tools take less beside a system message, so what they take is counted anew without it."""
