@@ -67,6 +67,31 @@ def _diff(random):
     return "".join(parts)
 
 
+def _git(random):
+    """Return a diff as git and others write it, or as somebody broke it."""
+    parts = [random.choice(["", "", "commit 1\n\n    Say why\n\n", "\n"])]
+    for name in random.sample(["tea.py", "a b.md", "rye/é.txt", "x"], random.randrange(1, 4)):
+        old, new = random.choice([f"a/{name}", "/dev/null"]), random.choice([f"b/{name}", "c"])
+        new = random.choice([new, new, "/dev/null"])
+        pair = f"--- {old}{random.choice(['', '', chr(9) + '2026-01-02'])}\n+++ {new}\n"
+        first = random.choice([f"diff --git a/{name} b/{name}\n", f"diff {name} {new}\n", ""])
+        said = random.choice(["", "index 1..2 100644\n", "rename from a\nrename to b\n"])
+        parts += [first, said, random.choice([pair, pair, pair, f"--- {old}\n", ""])]
+        for _ in range(random.randrange(4)):
+            signs = random.choices(["-", "+", " "], k=random.randrange(6))
+            lines = [f"{sign}{random.choice(WORDS[:6])}\n" for sign in signs]
+            sizes = [sum(sign != other for sign in signs) for other in "+-"]
+            counts = [
+                random.choice([f"1,{size}", f"1,{size}", "7", f"1,{size + 1}", "2,0"])
+                for size in sizes
+            ]
+            parts += [f"@@ -{counts[0]} +{counts[1]} @@{random.choice(['', ' def tea():'])}\n"]
+            parts += lines
+            parts += [random.choice(["", "", "\\ No newline at end of file\n", "\n", "garbage\n"])]
+    made = "".join(parts)
+    return random.choice([made, made, made.replace("\n", "\r\n"), made.rstrip("\n")])
+
+
 def _text(random):
     """Return paragraphs."""
     return "\n\n".join(_words(random, 40) for _ in range(random.randrange(1, 9)))
@@ -87,6 +112,22 @@ def outputs():
         }
         pointer = random.choice([None, None, '/tmp/"tea"'])
         cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
+    return cases
+
+
+def diffs():
+    """Return diffs of many shapes, and what is left of them."""
+    random = Random(21)
+    cases = []
+    for _ in range(400):
+        case = {
+            "value": _git(random),
+            "max_tokens": random.choice([0, 8, 20, 30, 40, 60, 90]),
+            "kind": random.choice(["auto", "diff"]),
+            "query": random.choice([None, "green timeout", "rye"]),
+            "counter": "chars_div4",
+        }
+        cases.append({**case, "pointer": None, **_answer(fit_output, case, None)})
     return cases
 
 
@@ -150,7 +191,7 @@ def _answer(function, case, pointer):
     return {"fitted": found}
 
 
-KINDS = (outputs, shared, refused)
+KINDS = (outputs, diffs, shared, refused)
 
 
 if __name__ == "__main__":

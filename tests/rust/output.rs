@@ -75,6 +75,11 @@ fn outputs_are_those_of_python() {
 }
 
 #[test]
+fn diffs_are_those_of_python() {
+    are_those_of_python("diffs");
+}
+
+#[test]
 fn shared_limits_are_those_of_python() {
     are_those_of_python("shared");
 }

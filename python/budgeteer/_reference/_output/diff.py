@@ -80,11 +80,11 @@ class Diff:
             missing = 0
             for unit in of_file:
                 _, start, end = self.units[unit]
-                if stays[unit]:
-                    parts.append(self.text[start:end])
-                else:
+                if not stays[unit]:
                     missing += 1
                     left_out += end - start
+                elif start < end:  # else a header stands alone
+                    parts.append(self.text[start:end])
             if missing:
                 said = f"{missing} of {number(len(file.hunks), 'hunk')} of this file left out"
                 parts.append(self.line(parts, markers.write(said)))
