@@ -115,6 +115,66 @@ def outputs():
     return cases
 
 
+def _value(random, depth=0):
+    """Return a JSON value of any shape."""
+    if depth > 3 or random.random() < 0.3:
+        return random.choice([None, True, -0.5, 7, 10**30, "", _words(random, 12), "\u2028\x07"])
+    count = random.choice([0, 1, 2, 5, 12])
+    if random.random() < 0.5:
+        return [_value(random, depth + 1) for _ in range(count)]
+    return {_words(random, 3): _value(random, depth + 1) for _ in range(count)}
+
+
+def _odd_json(random):
+    """Return JSON of any shape, spaced and escaped in one way or another."""
+    value = _value(random)
+    if random.random() < 0.3:  # rows of a table, some without a cell
+        names = ["id", _words(random, 2), "tea"]
+        value = [
+            {name: _value(random, 3) for name in names if random.random() < 0.9}
+            for _ in range(random.choice([1, 3, 30]))
+        ]
+    made = json.dumps(
+        value,
+        ensure_ascii=random.random() < 0.5,
+        indent=random.choice([None, None, 1]),
+        separators=random.choice([None, (",", ":"), (" ,\n", "\t: ")]),
+    )
+    return random.choice(["", "", " ", "\n"]) + made + random.choice(["", "", "\n"])
+
+
+def _odd_log(random):
+    """Return lines that repeat, belong together, or are empty."""
+    starts = ["2026-01-02T12:00:00Z ", "12:30 ", "[7] ", "Jan 2 12:00:00 host ", ""]
+    start, lines = random.choice(starts), []
+    for i in range(random.choice([1, 4, 20, 60])):
+        level = random.choice(["INFO", "info", "ERROR", "error:", "WARNING", "FATAL", "panic", ""])
+        said = random.choice([f"request {i} took {i * 7} ms", "again", _words(random, 5)])
+        lines.append(f"{start}{level} {said}".replace("\n", " "))
+        lines += random.choice([[], [], [""], ["\tat tea.rye(tea.py:7)", "\tat x"], ["  File x"]])
+        lines += [lines[-1]] * random.choice([0, 0, 1, 4])
+    return random.choice(["\n", "\n", "\r\n"]).join(lines) + random.choice(["", "\n"])
+
+
+def shapes():
+    """Return JSON, logs and texts of many shapes, and what is left of them."""
+    random = Random(22)
+    cases = []
+    for i in range(450):
+        make = (_odd_json, _odd_log, _text)[i % 3]
+        kind = ("json", "log", "text")[i % 3]
+        case = {
+            "value": make(random),
+            "max_tokens": random.choice([0, 1, 3, 8, 20, 40, 90]),
+            "kind": random.choice(["auto", kind, "table" if kind == "json" else kind]),
+            "query": random.choice([None, "green timeout"]),
+            "counter": random.choice(["chars_div4", "chars_div4", "words"]),
+        }
+        pointer = random.choice([None, None, "/tea"])
+        cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
+    return cases
+
+
 def diffs():
     """Return diffs of many shapes, and what is left of them."""
     random = Random(21)
@@ -191,7 +251,7 @@ def _answer(function, case, pointer):
     return {"fitted": found}
 
 
-KINDS = (outputs, diffs, shared, refused)
+KINDS = (outputs, diffs, shapes, shared, refused)
 
 
 if __name__ == "__main__":

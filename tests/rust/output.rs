@@ -80,6 +80,11 @@ fn diffs_are_those_of_python() {
 }
 
 #[test]
+fn shapes_are_those_of_python() {
+    are_those_of_python("shapes");
+}
+
+#[test]
 fn shared_limits_are_those_of_python() {
     are_those_of_python("shared");
 }
