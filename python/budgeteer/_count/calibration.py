@@ -161,7 +161,8 @@ class Calibration:
                 `TokenCounter.observe`.
             billed: The tokens of the whole prompt in the bill, cached ones included: a tenth of
                 *estimated* to 4 * *estimated* + 131072.
-            model: The model, as for `get_counter`.
+            model: The model, as for `get_counter`. What is learned belongs to its name as it is
+                spelled here: ``openai/gpt-4o`` and ``gpt-4o-2024-08-06`` are not ``gpt-4o``.
             counter: What counted, as for `get_counter`; None is the counter of *model*. Pairs of
                 one model by different counters are kept apart.
 

@@ -21,6 +21,7 @@ from budgeteer._messages.history import History
 from budgeteer._messages.keep import Keeper, Rules
 from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
 from budgeteer._messages.shapes import AnyMessage, mapping
+from budgeteer._messages.views import view_of
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import refuse_sticky
@@ -243,7 +244,7 @@ class Kind(Enum):
 
     @classmethod
     def of(cls, section: Section) -> Kind:
-        """Return the kind of *section*; messages differ from tools by the role of the first."""
+        """Return the kind of *section*; the first of messages is one, that of tools is not."""
         content = section.content
         if section.fill is not None or section.chunks is not None:
             return cls.FILL
@@ -251,11 +252,24 @@ class Kind(Enum):
             return cls.RESERVED
         if isinstance(content, str):
             return cls.TEXT
-        if content:
-            is_tool = "role" not in mapping("content[0]", content[0])
-        else:  # only what is asked of it says what it would have
-            is_tool = section.select is not None
-        return cls.TOOLS if is_tool else cls.MESSAGES
+        if not content:  # only what is asked of it says what it would have
+            return cls.MESSAGES if section.select is None else cls.TOOLS
+        return cls.MESSAGES if _is_message(content[0]) else cls.TOOLS
+
+
+def _is_message(item: Any) -> bool:
+    """Return whether *item* is a message of any provider or framework, rather than a tool."""
+    fields = mapping("content[0]", item)
+    view = view_of(item)
+    if view is None or view.shape in ("chat", "item", "output"):
+        kind = fields.get("type")
+        is_item = isinstance(kind, str) and (kind.endswith(_ENDS) or kind == "reasoning")
+        return "role" in fields or is_item
+    return True
+
+
+_ENDS = ("_call", "_output")
+"""How the types of items of OpenAI's Responses end, and those of no tool."""
 
 
 class Part:
@@ -354,7 +368,7 @@ class Part:
         self.messages = [kept.messages.get(i, content[i]) for i in places]
         self.used = self.least + sum(kept.tokens.values())
         is_whole = all(item is content[i] for i, item in kept.messages.items())
-        self.was_cut = len(places) < len(self.each) or not is_whole
+        self.was_cut = len(places) < len(content) or not is_whole
 
     def keep_tools(self, size: int) -> None:
         """Keep the tools that fit into *size* tokens: those selected, or the first ones."""

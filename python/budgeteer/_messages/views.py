@@ -174,6 +174,11 @@ def _json(value: object) -> str:
 
 def _from_item(fields: Mapping[str, Any], kind: str) -> View:
     """Return the view of an item of OpenAI's Responses that has no role."""
+    if kind == "item_reference":
+        raise InvalidArgumentError(
+            f"the item_reference {fields.get('id')!r:.80} stands for an item that only the "
+            "provider has, so its tokens are not known: send the item itself"
+        )
     key = fields.get("call_id")
     if kind.endswith("_output"):
         output = fields.get("output")

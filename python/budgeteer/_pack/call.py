@@ -34,6 +34,10 @@ _LISTED, _INDEXED = 300, 30
 """What a chunk takes beside its characters; what one of a corpus takes in all."""
 
 
+def _unwatched() -> None:
+    """Watch nothing."""
+
+
 @dataclass(slots=True)
 class Call:
     """
@@ -79,9 +83,11 @@ class Call:
         """Return a call of the same chunks with other options."""
         return replace(self, prepared=prepared)
 
-    def embed(self) -> None:
+    def embed(self, watch: Watch | None = None) -> None:
         """
         Make the missing vectors with the embedder, or switch to the fallback.
+
+        *watch* is asked before each call of the embedder.
 
         Raises:
             EmbeddingError: The embedder failed, and there is no fallback.
@@ -92,18 +98,18 @@ class Call:
             return
         try:
             with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
-                vectors.embed()
+                vectors.embed(watch or _unwatched)
         except EmbeddingError as error:
             self._fall_back(error)
 
-    async def aembed(self) -> None:
+    async def aembed(self, watch: Watch | None = None) -> None:
         """Embed as `embed` does, without blocking the event loop."""
         vectors = self._missing()
         if vectors is None:
             return
         try:
             with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
-                await vectors.aembed()
+                await vectors.aembed(watch or _unwatched)
         except EmbeddingError as error:
             self._fall_back(error)
 

@@ -262,8 +262,9 @@ class Corpus(Indexed[T]):
 
         """
         words = words_of(stemming, stopwords)
-        found = backend.corpus_statistics(self._state.index, words)
-        return Statistics(*found, stemming=words[0], stopwords=words[1])
+        chunks, count, found = backend.corpus_statistics(self._state.index, words)
+        frequencies = dict(sorted(found.items()))  # else in another order in each process
+        return Statistics(chunks, count, frequencies, stemming=words[0], stopwords=words[1])
 
     def __len__(self) -> int:
         return len(self._state.chunks)

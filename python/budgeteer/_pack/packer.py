@@ -238,7 +238,7 @@ class Packer:
         call.releases = releases
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
-            call.embed()
+            call.embed(watch)
         return finish(call, limit, self.reserve_tokens, watch)
 
     def _limit(self, max_tokens: object) -> int:
@@ -313,7 +313,7 @@ class Packer:
             if not callable(getattr(embedder, "aembed", None)):
                 found = _validate.type_name(embedder)
                 raise InvalidArgumentError(f"embedder must have a method aembed, not {found}")
-            await call.aembed()
+            await call.aembed(watch)
         if call.is_quick(limit):
             return finish(call, limit, self.reserve_tokens, watch)
         call.releases = True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import known_field, label_of, refusal
+from budgeteer._deadline import Watch
 from budgeteer._public import public
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -224,20 +225,22 @@ class Vectors:
         """Set the query's vector, which the same embedder made before."""
         self._wanted = _answered(_QUERY, vector, None)
 
-    def embed(self) -> None:
+    def embed(self, watch: Watch) -> None:
         """
-        Make the missing vectors with the embedder.
+        Make the missing vectors with the embedder; *watch* is asked before each call of it.
 
         Raises:
             EmbeddingError: The embedder failed, or returned something else than these vectors.
 
         """
         if self.texts is not None:
+            watch()
             with _naming(self._chunks):
                 answer = self._embedder.embed(self.texts)
             self._add_chunks(answer)
         if not self.query:
             return
+        watch()
         if self._wanted is not None:
             self._add_query(self._wanted)
         elif hasattr(self._embedder, "embed_query"):
@@ -245,14 +248,16 @@ class Vectors:
         else:
             self._add_query(self._embedder.embed([self.query]))
 
-    async def aembed(self) -> None:
+    async def aembed(self, watch: Watch) -> None:
         """Embed as `embed` does, without blocking the event loop."""
         if self.texts is not None:
+            watch()
             with _naming(self._chunks):
                 answer = await self._embedder.aembed(self.texts)
             self._add_chunks(answer)
         if not self.query:
             return
+        watch()
         if self._wanted is not None:
             self._add_query(self._wanted)
         elif hasattr(self._embedder, "aembed_query"):

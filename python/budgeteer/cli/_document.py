@@ -12,6 +12,8 @@ from typing import Any
 from budgeteer import Packing
 from budgeteer._chunk.chunk import known_field, label_of
 from budgeteer.cli._arguments import NONE, Parser
+from budgeteer.cli._streams import STDIN
+from budgeteer.errors import InvalidArgumentError
 
 _ALL = "all"
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -40,6 +42,8 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
     """Write the report, if one is wanted; ``--dropped`` says how many dropped chunks it lists."""
     if arguments.report is None:
         return
+    if arguments.report == STDIN:
+        raise InvalidArgumentError("--report must be a file, not standard output")
     arguments.bar.stage("Writing the report")
     most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
     Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")

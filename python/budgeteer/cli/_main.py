@@ -32,8 +32,8 @@ from budgeteer.cli._arguments import (
 )
 from budgeteer.cli._gate import gate
 from budgeteer.cli._progress import Bar
-from budgeteer.cli._streams import Answer, abandon_output, json_of, say, write
-from budgeteer.errors import BudgeteerError, InternalError
+from budgeteer.cli._streams import STDIN, Answer, abandon_output, json_of, say, write
+from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
 
 _FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
 
@@ -127,8 +127,12 @@ def _inspect(arguments: argparse.Namespace) -> str:
         for name in ("system_tokens", "safety_margin", "counter")
         if getattr(arguments, name) is not None
     }
-    for name in ("messages", "memories", "tools"):
-        value = getattr(arguments, name)
+    given = {name: getattr(arguments, name) for name in ("messages", "memories", "tools")}
+    if list(given.values()).count(STDIN) > 1:
+        raise InvalidArgumentError(
+            "only one of --messages, --memories and --tools may be standard input"
+        )
+    for name, value in given.items():
         if value is not None:
             is_number = (
                 name != "tools" and value.isascii() and value.isdigit() and len(value) < 100

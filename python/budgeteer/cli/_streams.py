@@ -59,6 +59,8 @@ def shown(name: str) -> str:
 
 def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
     """Yield the files of *paths*, standard input for ``-``."""
+    if list(paths).count(STDIN) > 1:
+        raise InvalidArgumentError("only one PATH may be standard input")
     for path in paths:
         if path == STDIN:
             yield TextFile(shown(STDIN), shown(STDIN), read(STDIN))

@@ -123,8 +123,9 @@ class RetrievalService:
             Retrievers then run in parallel threads; one that hangs keeps its thread, of at most
             64. None sets no limit and runs them in the caller's thread.
         calibration: What `observe` teaches, and what corrects the counts of requests. The count of
-            the messages is then the bound of their bill, the frame of the request included. None
-            learns nothing.
+            the messages is then the bound of their bill, the frame of the request included. What
+            it learns elsewhere counts from the next `observe` of this service on, or once
+            `settings` is set. None learns nothing.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, or a retriever or

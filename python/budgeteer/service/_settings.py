@@ -121,7 +121,8 @@ class LlmSettings:
         """
         Read settings from a TOML or YAML file, as its suffix says.
 
-        The settings are keys at the top, or under ``llm``, beside any other keys.
+        The settings are all the keys at the top, or those under ``llm``, beside which there may be
+        others. A counter ``file:PATH`` is relative to the current directory.
         ``max_context_window`` and ``context_window_size`` are spellings of ``context_window``,
         ``reserved_output_tokens`` of ``max_output_tokens``. TOML needs Python 3.11, or
         ``pip install 'budgeteer[toml]'``; YAML needs ``pip install 'budgeteer[cli]'``.

@@ -218,7 +218,7 @@ pub enum Estimate {
     CharsDiv4,
     /// Words between whitespace.
     Words,
-    /// Code points divided by that number, rounded up.
+    /// Code points divided by that number, from 0.001 to 1,000,000, rounded up.
     CharsPerToken(f64),
 }
 
@@ -229,6 +229,14 @@ impl TokenCounter for Estimate {
 
     fn native(&self) -> Option<Native> {
         Some(Native::Estimate(*self))
+    }
+}
+
+/// Checks that a counter that is an estimate may count.
+pub(crate) fn check(counter: &dyn TokenCounter) -> Result<(), Error> {
+    match counter.native() {
+        Some(Native::Estimate(estimate)) => estimate.check(),
+        _ => Ok(()),
     }
 }
 
@@ -273,7 +281,8 @@ impl Estimate {
         match self {
             Self::Words => measured.max(1),
             Self::CharsDiv4 => measured.div_ceil(4),
-            Self::CharsPerToken(ratio) => (measured as f64 / ratio).ceil() as u64,
+            // At least 1 under any ratio: not every call can refuse one.
+            Self::CharsPerToken(ratio) => ((measured as f64 / ratio).ceil() as u64).max(1),
         }
     }
 }

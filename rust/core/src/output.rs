@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::memrchr;
 
 use crate::count::exact::GO_ON;
-use crate::count::{Drafts, Native, TokenCounter};
+use crate::count::{Drafts, Native, TokenCounter, check};
 use crate::error::Error;
 use crate::text::Text;
 
@@ -181,6 +181,7 @@ pub fn fit_outputs(
     counter: &dyn TokenCounter,
     options: OutputOptions<'_>,
 ) -> Result<Vec<FittedOutput>, Error> {
+    check(counter)?;
     let mut needs: Vec<_> = (0..values.len())
         .map(|i| {
             let text = values[i].as_ref();
@@ -212,6 +213,7 @@ fn fit(
     counter: &dyn TokenCounter,
     options: OutputOptions<'_>,
 ) -> Result<FittedOutput, Error> {
+    check(counter)?;
     let cut = |pointer: Option<&str>| {
         let query = options.query.filter(|query| !query.is_empty()).map(Text::from);
         let mut drafts = match counter.native() {

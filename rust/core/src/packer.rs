@@ -393,7 +393,9 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// As for [`Packer::pack`].
+    /// As for [`Packer::pack`], and
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) under
+    /// any other order.
     ///
     /// # Panics
     ///
@@ -404,7 +406,27 @@ impl Packer {
         query: &str,
         chunks: &[D],
     ) -> Result<Packing, Error> {
-        self.run(query, chunks, self.max_tokens, None, &previous.links()?)
+        self.run(query, chunks, self.max_tokens, None, &self.links_of(previous)?)
+    }
+
+    /// Returns the text of a previous packing, split behind the text of each
+    /// chunk.
+    fn links_of(&self, previous: &Packing) -> Result<Vec<Vec<u8>>, Error> {
+        if self.plan.order != Order::Sticky {
+            let message = "order must be Order::Sticky to pack after another packing";
+            return Err(Error::shape(message.into()));
+        }
+        previous.links()
+    }
+
+    /// Refuses the order that repeats a previous packing where there is none.
+    pub(crate) fn refuse_sticky(&self, place: &str) -> Result<(), Error> {
+        if self.plan.order != Order::Sticky {
+            return Ok(());
+        }
+        let message =
+            format!("order must not be Order::Sticky {place}, which has no previous packing");
+        Err(Error::shape(message))
     }
 
     /// Packs the best of `chunks` for `query` by their vectors: under

@@ -179,6 +179,13 @@ def test_count_answers_in_json(run, docs):
     assert [{"path": "standard input", "tokens": 2}] == answer["files"]
 
 
+def test_standard_input_is_read_once(refused):
+    """Named twice it would be empty the second time."""
+    for command in ("count",), ("ask", "-", "-", "tea"):
+        arguments = command if len(command) > 1 else (*command, "-", "-")
+        assert "only one PATH may be standard input" == refused(*arguments, stdin="tea")
+
+
 # cut
 
 

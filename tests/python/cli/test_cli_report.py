@@ -73,6 +73,8 @@ def test_a_report_that_cannot_be_written(refused, tmp_path):
     said = refused("pack", "-q", "tea", "--report", tmp_path / "no" / "a.html", stdin='["Tea."]')
     assert "No such file or directory" in said
     assert "a.html" in said
+    said = refused("pack", "-q", "tea", "--report", "-", stdin='["Tea."]')
+    assert "--report must be a file, not standard output" == said
 
 
 @pytest.mark.skipif(ONLY_REFERENCE, reason="its processes count exactly, offline")

@@ -158,6 +158,10 @@ def test_models_looks_one_up(run):
             ["inspect", *DOCUMENT, "--safety-margin", "atuo"],
             "argument --safety-margin: must be a whole number from 0 on or 'auto', not 'atuo'",
         ),
+        (
+            ["inspect", *DOCUMENT, "--memories", "-", "--tools", "-"],
+            "only one of --messages, --memories and --tools may be standard input",
+        ),
         (["models", "a", "b"], "unrecognized arguments: b"),
         (["models", "-o", "jsn"], "argument -o/--output: must be one of "),
     ],

@@ -4,6 +4,7 @@ import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support import Recorder
@@ -580,3 +581,34 @@ def test_estimated_parts_are_not_exact():
         Section("history", fill=lambda _: [audio], grow=1),
     ):
         assert not Layout(50_000, [section]).fit().is_exact
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"parts": [{"text": "What is tea?"}]},
+        {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{}"},
+        {"type": "reasoning", "summary": []},
+        SimpleNamespace(
+            type="human", name="bob", content="What is tea?", additional_kwargs={},
+            response_metadata={}, model_dump=dict,
+        ),
+    ],
+    ids=["gemini", "call", "reasoning", "langchain"],
+)  # fmt: skip
+def test_messages_of_any_shape_are_no_tools(first):
+    """What has a role only in its view is a message, too."""
+    messages = [first, {"role": "user", "content": "Green tea?"}]
+    allocation = Layout(500, [Section("history", messages)]).fit()
+
+    assert ([], messages) == (allocation.tools, allocation.messages)
+    assert count_messages(messages) == allocation.total_tokens
+
+
+def test_a_result_without_its_call_is_said_to_be_cut():
+    """It is left out, however much room there is."""
+    lost = {"role": "tool", "tool_call_id": "a", "content": "12"}
+    history = [lost, {"role": "user", "content": "Green tea?"}]
+    allocation = Layout(500, [Section("history", history)]).fit()
+
+    assert (history[1:], ["history"]) == (allocation.messages, allocation.cut_sections)

@@ -4,7 +4,9 @@ from types import SimpleNamespace as Fields
 
 import pytest
 
+from budgeteer import InvalidArgumentError, fit_request, trim_messages
 from budgeteer._messages.views import result_texts, view_of, with_results
+from budgeteer.window import count_messages
 
 
 class Keyed(dict):
@@ -161,3 +163,15 @@ def test_texts_of_a_result(wrap):
     fields = made if isinstance(made, dict) else made.model_dump()
     assert fields["output"][2] is image
     assert with_results(message, ["one", "two"]) is message
+
+
+def test_a_reference_to_an_item_is_refused():
+    """Its tokens are the provider's to know, as those of a previous response are."""
+    items = [{"role": "user", "content": "Hi."}, {"type": "item_reference", "id": "fc_1"}]
+    for refused in (
+        lambda: fit_request({"input": items}, context_window=99),
+        lambda: count_messages(items),
+        lambda: trim_messages(items, 99),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"^the item_reference 'fc_1' stands"):
+            refused()

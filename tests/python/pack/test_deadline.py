@@ -1,11 +1,13 @@
 """Deadlines of packings: what they stop, how soon, and what they leave as it is."""
 
 import asyncio
+import contextlib
 import math
 import os
 import threading
 import time
 
+import numpy as np
 import pytest
 from support import sharing_texts
 
@@ -16,6 +18,7 @@ from budgeteer import (
     PackingTimeoutError,
     Prompt,
 )
+from budgeteer.ranking import Embedding
 
 QUERY = "Which tea is mild?"
 SOON = 0.05
@@ -133,7 +136,8 @@ def test_a_counter_is_not_asked_after_the_deadline(backend):
 def test_native_code_stops_soon(native, options):
     """A packing of many chunks ends soon after its deadline, wherever it is then."""
     packer = Packer(2_000_000, **options)
-    chunks = texts(30_000, 8)
+    # Words are counted so fast that it takes more of them to be late at all.
+    chunks = texts(60_000, 24) if "counter" in options else texts(30_000, 8)
     whole = 600.0
     for end in "!?;":  # the best of three: other processes make it slow, none makes it fast
         fresh = [f"{text}{end}" for text in chunks]
@@ -169,3 +173,32 @@ def test_a_cancelled_packing_stops(native):
     cancelled = asyncio.run(cancel())  # which waits for its threads
     assert time.perf_counter() - cancelled <= 10 * SOON
     assert threading.active_count() <= others
+
+
+class Slow:
+    """An embedder that takes longer than there is."""
+
+    def __init__(self):
+        self.asked = []
+
+    def embed(self, texts):
+        self.asked.append(texts)
+        time.sleep(0.2)
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    async def aembed(self, texts):
+        return self.embed(texts)
+
+
+@pytest.mark.parametrize(("deadline", "calls"), [(PASSED, 0), (0.1, 1), (600, 2)])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_embedder_is_not_asked_after_the_deadline(backend, deadline, calls, is_async):
+    """No other call of it begins; chunks are embedded before the query."""
+    embedder = Slow()
+    packer = Packer(9, ranking=Embedding(embedder))
+    with contextlib.suppress(PackingTimeoutError):
+        if is_async:
+            asyncio.run(packer.apack(QUERY, ["Green tea."], deadline=deadline))
+        else:
+            packer.pack(QUERY, ["Green tea."], deadline=deadline)
+    assert calls == len(embedder.asked)

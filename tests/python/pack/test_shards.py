@@ -92,3 +92,12 @@ def test_ranked_again_links_cross_shards(backend):
         kept.chunk.text for kept in Packer(1_000, max_chunks=2).pack(query, found).kept
     ]
     assert 0 == alone[0].score
+
+
+def test_statistics_come_in_order(backend):
+    """They are the same in each process, to the byte."""
+    found = Corpus(["Rye, green tea, black coffee.", "Bread of rye."]).statistics()
+    words = list(found.frequencies)
+
+    assert sorted(words) == words
+    assert 4 < len(words)

@@ -33,11 +33,12 @@ def within(limit: int, factor: float) -> int:
     """Return the largest count that is at most *limit* times *factor*."""
     if factor == 1:
         return limit
-    limit = min(limit, 2**52)  # no text has more tokens, and floats are still exact
-    count = int(limit / factor)
+    most = 2**52  # no text has more tokens, and floats are still exact
+    limit = min(limit, most)
+    count = min(int(limit / factor), most)
     while times(count, factor) > limit:
         count -= 1
-    while times(count + 1, factor) <= limit:
+    while count < most and times(count + 1, factor) <= limit:
         count += 1
     return count
 

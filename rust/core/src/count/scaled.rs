@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Basis, Exact, Native, TokenCounter, joint};
+use super::{Basis, Exact, Native, TokenCounter, check, joint};
 use crate::error::Error;
 use crate::text::Text;
 
@@ -49,11 +49,11 @@ impl Factor {
             return limit;
         }
         let limit = limit.min(MOST);
-        let mut count = (limit as f64 / self.0) as u64;
+        let mut count = ((limit as f64 / self.0) as u64).min(MOST);
         while self.of(count) > limit {
             count -= 1;
         }
-        while self.of(count + 1) <= limit {
+        while count < MOST && self.of(count + 1) <= limit {
             count += 1;
         }
         count
@@ -133,8 +133,10 @@ impl<C: TokenCounter> Scaled<C> {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
-    /// any other factor.
+    /// any other factor, or an [`Estimate`](crate::Estimate) with a ratio out of
+    /// its range.
     pub fn new(counter: C, factor: f64) -> Result<Self, Error> {
+        check(&counter)?;
         if !(0.01..=100.0).contains(&factor) {
             return Err(Error::limit("factor", "from 0.01 to 100", factor.to_string()));
         }

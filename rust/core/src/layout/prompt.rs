@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::section::Share;
 use super::{Flex, Section};
-use crate::count::TokenCounter;
+use crate::count::{TokenCounter, check};
 use crate::error::Error;
 use crate::messages::{Costs, Message, Tool, count_tools};
 use crate::window::ModelLimits;
@@ -160,6 +160,7 @@ impl<'a> Layout<'a> {
     /// role is not allowed, or a fill returned more tokens than it was given.
     /// An error of a fill is returned unchanged.
     pub fn fit(&self, counter: &dyn TokenCounter) -> Result<Allocation, Error> {
+        check(counter)?;
         let mut names = BTreeSet::new();
         for section in &self.sections {
             section.check()?;

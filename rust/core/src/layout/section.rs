@@ -181,7 +181,8 @@ impl<'a> Section<'a> {
     /// number of tokens is known. The counter of the layout replaces that of
     /// `packer`, whose own maximum is a bound beside the section's share.
     ///
-    /// Fitting it is an error where the layout counts with a counter that cannot
+    /// Fitting it is an error under [`Order::Sticky`](crate::Order::Sticky), which
+    /// needs a previous packing, and where the layout counts with a counter that cannot
     /// be kept, such as a closure: see [`TokenCounter::to_shared`].
     ///
     /// ```
@@ -203,6 +204,7 @@ impl<'a> Section<'a> {
         let (name, query) = (name.into(), query.into());
         let section = name.clone();
         let fill = move |tokens: usize, counter: &dyn TokenCounter| {
+            packer.refuse_sticky("in a section")?;
             let counter = counter.to_shared().ok_or_else(|| {
                 Error::shape(format!(
                     "section {section:.80?}: the counter of the layout cannot be kept for packing \
@@ -487,7 +489,7 @@ impl<'a> Share<'a> {
         let message = |i: &usize| kept.made.get(i).unwrap_or(&messages[*i]).clone();
         self.messages = places.iter().map(message).collect();
         self.used = self.least + sum(kept.tokens.values());
-        self.was_cut = places.len() < self.each.len() || !kept.made.is_empty();
+        self.was_cut = places.len() < messages.len() || !kept.made.is_empty();
     }
 
     fn keep_tools(&mut self, tools: &[Tool], size: usize) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::keep::{Keeper, Kept, Rules};
 use super::{Costs, History, Message, Turn};
-use crate::count::TokenCounter;
+use crate::count::{TokenCounter, check};
 use crate::error::Error;
 
 /// The options of [`trim_messages`].
@@ -156,6 +156,7 @@ pub fn trim_messages(
     trim: Trim<'_>,
 ) -> Result<Trimmed, Error> {
     let Trim { model, start_on_user, previous, step, keep_results, pins } = trim;
+    check(counter)?;
     let rules = Rules { previous, step, keep_results, pins, start_on_user };
     rules.check(str::to_owned)?;
     if let Some(pin) = pins.iter().find(|&&pin| pin >= messages.len()) {

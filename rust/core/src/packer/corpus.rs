@@ -38,14 +38,14 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// As for [`Packer::pack_corpus`].
+    /// As for [`Packer::pack_corpus`] and [`Packer::pack_after`].
     pub fn pack_corpus_after<D: Document + Sync>(
         &self,
         previous: &Packing,
         query: &str,
         corpus: &Corpus<D>,
     ) -> Result<Packing, Error> {
-        self.run_corpus(query, corpus, None, &previous.links()?)
+        self.run_corpus(query, corpus, None, &self.links_of(previous)?)
     }
 
     /// Like [`Packer::pack_with_vectors`], for a corpus.

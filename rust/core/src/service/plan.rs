@@ -140,6 +140,7 @@ impl<'a> Plan<'a> {
         let figures = request.trace.stage(Stage::Plan, || {
             service.check(timeout)?;
             active.packer.check::<Chunk>(&[])?;
+            active.packer.refuse_sticky("in a retrieval service")?;
             let query_tokens = active.model.counter.count(query);
             request.trace.counted(active.system_tokens, query_tokens);
             service.figures(&active, query, query_tokens)

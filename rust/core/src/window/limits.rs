@@ -3,12 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::counter::{ModelCounter, native};
 use super::model_names::{beginnings, families, parts};
 use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN, WAYS};
 use crate::error::Error;
 use crate::fork::Shared;
+
+/// The factors that a caller may state.
+const CALIBRATION: RangeInclusive<f64> = 0.01..=100.0;
 
 /// The limits of a model, and how it counts.
 ///
@@ -155,7 +159,8 @@ impl ModelLimits {
     /// Returns the counter of the model. A tokenizer that is not native, or not
     /// in this binary, is estimated, and with the feature `tracing` that is a
     /// warning, once for each name. None if the encoding of the estimate is not
-    /// in this binary either; that of an unknown model is `cl100k_base`.
+    /// in this binary either; that of an unknown model is `cl100k_base`. None for
+    /// a calibration out of its range, too.
     ///
     /// # Examples
     ///
@@ -176,6 +181,9 @@ impl ModelLimits {
     /// ```
     #[must_use]
     pub fn counter(&self) -> Option<ModelCounter> {
+        if self.calibration.is_some_and(|factor| !CALIBRATION.contains(&factor)) {
+            return None;
+        }
         let (encoding, factor) = self.counting();
         let counter = ModelCounter::estimate(&encoding, factor)?;
         #[cfg(feature = "tracing")]
@@ -220,7 +228,7 @@ impl ModelLimits {
         tokens("context_window", self.context_window)?;
         tokens("max_input_tokens", self.max_input_tokens)?;
         self.max_output_tokens.map_or(Ok(()), |value| tokens("max_output_tokens", value))?;
-        if let Some(factor) = self.calibration.filter(|factor| !(0.01..=100.0).contains(factor)) {
+        if let Some(factor) = self.calibration.filter(|factor| !CALIBRATION.contains(factor)) {
             return Err(Error::limit("calibration", "from 0.01 to 100", factor.to_string()));
         }
         Ok(())

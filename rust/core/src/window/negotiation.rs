@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::ModelLimits;
-use crate::count::{Estimate, TokenCounter};
+use crate::count::{Estimate, TokenCounter, check};
 use crate::error::Error;
 use crate::messages::{Message, Tool, count_messages, count_tools};
 
@@ -344,6 +344,7 @@ impl<'a> Negotiator<'a> {
     pub fn negotiate(&self, max_output_tokens: usize) -> Result<Negotiation, Error> {
         let limits = &self.limits;
         let counter = self.counting();
+        check(counter)?;
         let margin = self.margin();
         let system_tokens = self.system_tokens_counted();
         let (message_count, message_tokens) = self.count_history();

@@ -1,0 +1,69 @@
+//! Counters and orders that make no sense are refused wherever that can be told.
+#![allow(clippy::unwrap_used)] // an unexpected value fails its test
+
+use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
+use budgeteer::window::{Negotiator, model_limits, trim_messages};
+use budgeteer::{
+    Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order, OutputOptions, Packer,
+    Scaled, Section, TokenCounter, Trim, fit_output,
+};
+
+/// A factor that is no number to multiply with counts nothing.
+#[test]
+fn an_impossible_factor_makes_no_counter() {
+    for factor in [f64::NAN, f64::INFINITY, -1.0, 0.0, 100.1] {
+        assert!(model_limits("gpt-4o").calibration(factor).counter().is_none());
+    }
+}
+
+/// A ratio that is out of range is an error wherever one can be told.
+#[test]
+fn an_impossible_ratio_is_refused() {
+    let messages = [Message::new("user", "tea ".repeat(999))];
+    for ratio in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+        let estimate = Estimate::CharsPerToken(ratio);
+        let errors = [
+            trim_messages(&messages, 10, &estimate, Trim::default()).unwrap_err(),
+            Layout::new(100).section(Section::text("a", "tea")).fit(&estimate).unwrap_err(),
+            fit_output("tea", 10, &estimate, OutputOptions::default()).unwrap_err(),
+            Scaled::new(estimate, 1.5).unwrap_err(),
+            Negotiator::new(model_limits("gpt-4o")).counter(&estimate).negotiate(9).unwrap_err(),
+        ];
+        assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidArgument));
+        assert!(TokenCounter::count(&estimate, "tea") >= 1);
+    }
+}
+
+/// Factors of factors neither overflow nor go on for ever.
+#[test]
+fn tiny_factors_are_limits_like_any() {
+    let tiny = Scaled::new(Scaled::new(Encoding::O200k, 0.01).unwrap(), 0.01).unwrap();
+    let packing = Packer::new(usize::MAX).counter(tiny).pack("", &["hello"]).unwrap();
+    assert_eq!((1, "hello"), (packing.total_tokens, &*packing.text));
+}
+
+/// An order that repeats a previous packing is refused where there is none, and
+/// a previous packing under any other order.
+#[test]
+fn previous_packings_and_their_order_go_together() {
+    let packer = || Packer::new(50);
+    let sticky = || packer().order(Order::Sticky);
+    let chunks = ["Green tea.", "Rye bread."];
+    let first = packer().pack("tea", &chunks).unwrap();
+    let corpus = Corpus::new(chunks.to_vec());
+    assert!(sticky().pack_after(&first, "bread", &chunks).is_ok());
+    assert!(sticky().pack_corpus_after(&first, "bread", &corpus).is_ok());
+    let section = Section::chunks("context", "tea", &chunks, sticky()).grow(1.0);
+    let service = RetrievalService::new(
+        ChunkRetriever::new([Chunk::new("Tea.")]),
+        LlmSettings::new("gpt-4o"),
+    );
+    let service = service.unwrap().packer(sticky());
+    let said = [
+        packer().pack_after(&first, "bread", &chunks).unwrap_err().to_string(),
+        packer().pack_corpus_after(&first, "bread", &corpus).unwrap_err().to_string(),
+        Layout::new(50).section(section).fit(&Encoding::O200k).unwrap_err().to_string(),
+        service.retrieve("tea").unwrap_err().to_string(),
+    ];
+    assert!(said.iter().all(|error| error.contains("order must ")), "{said:?}");
+}
