@@ -42,6 +42,19 @@ fn tiny_factors_are_limits_like_any() {
     assert_eq!((1, "hello"), (packing.total_tokens, &*packing.text));
 }
 
+/// A notice is a format string with the number left out, as in Python.
+#[test]
+fn notices_are_format_strings() {
+    let chunks = ["Green tea.", "Rye bread and butter with jam."];
+    let pack = |notice: &str| Packer::new(10).notice(notice).pack("tea", &chunks);
+    assert_eq!("Green tea.\n\n{1} {count}", pack("{{{count}}} {{count}}").unwrap().text);
+    for notice in ["", "{cuont}", "left {count", "}", "{}"] {
+        let error = pack(notice).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with("notice must not be empty, and have no"), "{error}");
+    }
+}
+
 /// An order that repeats a previous packing is refused where there is none, and
 /// a previous packing under any other order.
 #[test]

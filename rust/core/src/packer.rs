@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::ranking::RankBy;
 use crate::similarity::Vectors;
-use crate::template::Template;
+use crate::template::{self, Template};
 
 use caller::Caller;
 use prompt::{Prompted, Render};
@@ -32,6 +32,9 @@ const SENTENCES: &str =
 
 const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
                        packed, and in context_router: use Template::format or Overflow::Skip";
+
+const NOTICE: &str = "notice must not be empty, and have no other field than {count}: a brace is \
+                      written twice";
 
 const CITED: &str = "overflow must be Overflow::Skip or Overflow::Stop in agentic_rag, whose chunks \
                      enter whole: Packer::new cuts";
@@ -66,6 +69,8 @@ pub struct Packer {
     plan: Plan,
     /// What makes the final text, in place of the template.
     prompt: Option<Render>,
+    /// Whether the notice cannot be written.
+    has_bad_notice: bool,
 }
 
 impl fmt::Debug for Packer {
@@ -91,7 +96,7 @@ impl Packer {
         let counter = Native::Estimate(Estimate::CharsDiv4);
         let plan = Plan::new(counting(&counter));
         let counter = Arc::new(counter);
-        Self { max_tokens, reserve_tokens: 0, counter, plan, prompt: None }
+        Self { max_tokens, reserve_tokens: 0, counter, plan, prompt: None, has_bad_notice: false }
     }
 
     /// Takes tokens off the budget: 0 by default. Where nothing is left, the
@@ -237,8 +242,10 @@ impl Packer {
     }
 
     /// Says in the text, behind the chunks, that some were left out, where some
-    /// were and any is kept. `{count}` in `notice` stands for their number. Where
-    /// it would take the room of the best chunk that fits, it is not said.
+    /// were and any is kept. `{count}` in `notice` stands for their number; a brace
+    /// is written twice. Where it would take the room of the best chunk that
+    /// fits, it is not said. Packing with an empty notice, or with another field
+    /// in it, is an error.
     ///
     /// ```
     /// use budgeteer::Packer;
@@ -250,7 +257,14 @@ impl Packer {
     /// ```
     #[must_use]
     pub fn notice(mut self, notice: &str) -> Self {
-        self.plan.notice = Some(notice.split("{count}").map(str::to_owned).collect());
+        let found = template::parsed(notice).filter(|(fields, last)| {
+            let is_empty = fields.is_empty() && last.is_empty();
+            !is_empty && fields.iter().all(|&(_, name)| name == "count")
+        });
+        self.has_bad_notice = found.is_none();
+        self.plan.notice = found.map(|(fields, last)| {
+            fields.into_iter().map(|(literal, _)| literal).chain([last]).collect()
+        });
         self
     }
 
@@ -348,10 +362,17 @@ impl Packer {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// score, time or minimum that is NaN, for a ratio of
-    /// [`Estimate::CharsPerToken`] that is not from 0.001 to 1000000, for an
-    /// option of a ranking that is out of range, and under rankings that need
-    /// vectors; see [`pack_with_vectors`](Self::pack_with_vectors).
+    /// score, time, priority or minimum that is NaN, a score that is infinite
+    /// under a hybrid ranking, a ratio of [`Estimate::CharsPerToken`] that is not
+    /// from 0.001 to 1000000, an option of a ranking that is out of range, a
+    /// notice that is no format string, and under rankings that need vectors; see
+    /// [`pack_with_vectors`](Self::pack_with_vectors). Also for options that
+    /// contradict each other, or would do nothing: [`MinScore::Auto`] under
+    /// other rankings than it is for, sentences with near duplicates or a
+    /// selection, cuts of what a function writes, and what the
+    /// [`presets`](crate::presets) name.
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) for chunks of a file that
+    /// is damaged.
     ///
     /// # Panics
     ///
@@ -501,6 +522,9 @@ impl Packer {
                 || self.plan.policy == Policy::SumOfParts)
         {
             return Err(Error::shape(WRITTEN.into()));
+        }
+        if self.has_bad_notice {
+            return Err(Error::shape(NOTICE.into()));
         }
         self.check_preset()?;
         self.check_prompt()?;

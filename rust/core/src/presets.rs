@@ -27,7 +27,8 @@ pub const DEFAULT_CITATION_SAFETY_BUFFER_TOKENS: usize = 64;
 /// Chunks come by score, the highest first; those without a score come last, in
 /// input order. A chunk enters with its citation (see
 /// [`estimate_citation_tokens`]) or not at all; it is skipped if it does not
-/// fit, and never cut. The `token_count` and `citation_tokens` of all kept
+/// fit, and never cut: packing with an [`Overflow`] that cuts is an error. The
+/// `token_count` and `citation_tokens` of all kept
 /// chunks and the reserve are at most `max_tokens` together. The reserve is
 /// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`]; [`Packer::reserve_tokens`] sets
 /// another. If chunks are left out, a notice after the chunks tells the model
@@ -94,6 +95,8 @@ pub(crate) fn top(max_tokens: usize) -> Packer {
 /// none. Of the other documents the first `max_docs` are considered, including
 /// those that then do not fit. A token is three characters. A chunk costs the
 /// tokens that it adds to the text, with its label and line end.
+///
+/// Packing with another [`Packer::ranking`] is an error.
 ///
 /// # Examples
 ///

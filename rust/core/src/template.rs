@@ -186,23 +186,12 @@ impl Template {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for
     /// any other field, a lone brace, or `{text}` missing or repeated.
     pub fn format(format: &str) -> Result<Self, Error> {
+        let (fields, last) = parsed(format).ok_or_else(Error::format)?;
         let mut halves = [Vec::new(), Vec::new()];
         let mut texts = 0;
-        let mut literal = String::new();
-        let mut rest = format;
-        while let Some(at) = rest.find(['{', '}']) {
-            literal.push_str(&rest[..at]);
-            rest = &rest[at..];
-            if let Some(behind) = ["{{", "}}"].iter().find_map(|pair| rest.strip_prefix(pair)) {
-                literal.push_str(&rest[..1]);
-                rest = behind;
-                continue;
-            }
-            let name = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
-            let Some((name, behind)) = name else { return Err(Error::format()) };
-            rest = behind;
+        for (literal, name) in fields {
             let slots = &mut halves[texts.min(1)];
-            slots.push(Slot::Literal(std::mem::take(&mut literal)));
+            slots.push(Slot::Literal(literal));
             match name {
                 "text" => texts += 1,
                 "kind" => slots.push(Slot::Kind),
@@ -213,8 +202,7 @@ impl Template {
                 _ => return Err(Error::format()),
             }
         }
-        literal.push_str(rest);
-        halves[1].push(Slot::Literal(literal));
+        halves[1].push(Slot::Literal(last));
         if texts != 1 {
             return Err(Error::format());
         }
@@ -404,4 +392,25 @@ fn attributes(tag: &Tag) -> impl Iterator<Item = (&'static str, &[u8])> {
         .filter(|(_, kind)| *kind != DEFAULT_KIND.as_bytes())
         .chain(std::iter::once(("id", &id[..])))
         .chain(rest.into_iter().filter(|(_, value)| !value.is_empty()))
+}
+
+/// Returns the fields of a format string, each with the text in front of it, and
+/// the text behind the last one. None where a brace is alone.
+pub(crate) fn parsed(format: &str) -> Option<(Vec<(String, &str)>, String)> {
+    let (mut fields, mut literal) = (Vec::new(), String::new());
+    let mut rest = format;
+    while let Some(at) = rest.find(['{', '}']) {
+        literal.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(behind) = ["{{", "}}"].iter().find_map(|pair| rest.strip_prefix(pair)) {
+            literal.push_str(&rest[..1]);
+            rest = behind;
+            continue;
+        }
+        let (name, behind) = rest.strip_prefix('{')?.split_once('}')?;
+        fields.push((std::mem::take(&mut literal), name));
+        rest = behind;
+    }
+    literal.push_str(rest);
+    Some((fields, literal))
 }
