@@ -170,7 +170,7 @@ def shapes():
             "query": random.choice([None, "green timeout"]),
             "counter": random.choice(["chars_div4", "chars_div4", "words"]),
         }
-        pointer = random.choice([None, None, "/tea"])
+        pointer = random.choice([None, None, "/tea", "/tea" * 40])
         cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
     return cases
 

@@ -49,7 +49,7 @@ class Section:
 
     Args:
         name: Its name, different from that of any other section of the layout.
-        content: A text, messages (mappings with a ``role``), or tool schemas. A text is cut at its
+        content: A text, messages of any provider, or tool schemas. A text is cut at its
             end to the section's share, never within a grapheme cluster; messages are trimmed as by
             `trim_messages`. Tools never shrink, as a model that lacks a tool behaves differently:
             all are in, or the section is dropped by priority. Only if *basis* or *max_tokens* is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -27,6 +27,9 @@ _OF_VALUES = ("auto", "json", "table")
 
 _DEEPEST = 128
 """The most levels of arrays and objects."""
+
+EMPTY = ("", "[]", "{}", '""')
+"""The smallest texts, which do not say that something was left out."""
 
 _LINE_ENDS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
@@ -121,8 +124,8 @@ def fit_output(
         counter: Counts the text, as for `get_counter`: the name of a counter or of a model, a
             callable or a `TokenCounter`.
         spill: Called with the whole text where something is left out, once. It keeps the text, and
-            returns one line that says where, which the first marker then shows. Where not even
-            the marker fits, only `FittedOutput.pointer` has that line.
+            returns one line that says where, which the first marker then shows. Where that marker
+            does not fit, the plain one stands, and only `FittedOutput.pointer` has the line.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range, *value* is not of
@@ -267,7 +270,8 @@ def _fit(
     else:
         pointer = _validate.text("spill", pointer)
         if pointer and _LINE_ENDS.isdisjoint(pointer):
-            return _cut(where, text, kind, limit, query, counter, pointer)
+            found = _cut(where, text, kind, limit, query, counter, pointer)
+            return replace(fitted, pointer=pointer) if found.text in EMPTY else found
         shown = "more lines" if pointer else "the empty text"
     raise InvalidArgumentError(f"spill must return one line of text, not {shown}")
 

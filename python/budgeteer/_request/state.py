@@ -12,16 +12,13 @@ from budgeteer._layout.section import Section
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import Slot, replaced, slots_of, with_text
-from budgeteer._output.output import fit_output
+from budgeteer._output.output import EMPTY, fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._request.read import Item
 from budgeteer.errors import BudgetExhaustedError
 
 LEAST_CUT = 256
 """The tokens that a large tool result keeps while there is older history to leave out."""
-
-_EMPTY = ("", "[]", "{}", '""')
-"""The smallest results, which do not say that something was left out."""
 
 
 class Result:
@@ -214,7 +211,7 @@ def shortened(text: str, room: int, counter: TokenCounter, query: str | None) ->
         fitted = fit_output(text, room, query=query, counter=counter).text
     except BudgetExhaustedError:
         return MARKER
-    return MARKER if fitted in _EMPTY else fitted
+    return MARKER if fitted in EMPTY else fitted
 
 
 def alive(entries: Sequence[Entry]) -> Iterator[Entry]:

@@ -72,8 +72,8 @@ pub struct OutputOptions<'a> {
     pub query: Option<&'a str>,
     /// Called with the whole text where something is left out, once. It keeps
     /// the text, and returns one line that says where, which the first marker
-    /// then shows. Where not even the marker fits, only
-    /// [`FittedOutput::pointer`] has that line.
+    /// then shows. Where that marker does not fit, the plain one stands, and only
+    /// [`FittedOutput::pointer`] has the line.
     pub spill: Option<&'a dyn Fn(&str) -> String>,
 }
 
@@ -246,7 +246,10 @@ fn fit(
             let what = if line.is_empty() { "the empty text" } else { "more lines" };
             return Err(Error::shape(format!("spill must return one line of text, not {what}")));
         }
-        fitted = cut(Some(&line))?;
+        let found = cut(Some(&line))?;
+        if !EMPTY.contains(&&*found.text) {
+            fitted = found;
+        }
         pointer = Some(line);
     }
     Ok(FittedOutput {
@@ -257,6 +260,9 @@ fn fit(
         pointer,
     })
 }
+
+/// The smallest texts, which do not say that something was left out.
+const EMPTY: [&[u8]; 4] = [b"", b"[]", b"{}", b"\"\""];
 
 const LINE_ENDS: [char; 10] =
     ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];

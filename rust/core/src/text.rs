@@ -19,7 +19,8 @@ pub(crate) use parts::{Cursor, LOOK};
 /// whitespace, nor becomes ASCII when lowercased.
 pub(crate) const OTHER: u8 = 0x80;
 
-/// A borrowed text. All counting is in code points.
+/// A borrowed text. All counting is in code points. What reads a text may panic
+/// where its bytes are not as its variant says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text<'a> {
     /// Bytes below 0x80.
@@ -44,7 +45,8 @@ impl<'a> Text<'a> {
     /// The empty text.
     pub const EMPTY: Self = Self::Ascii(&[]);
 
-    /// Returns the text of `bytes`, which are encoded as in [`Text::Utf8`].
+    /// Returns the text of `bytes`, which are encoded as in [`Text::Utf8`]. On
+    /// other bytes whatever reads the text may panic.
     #[must_use]
     pub fn from_utf8(bytes: &'a [u8]) -> Self {
         if bytes.is_ascii() { Self::Ascii(bytes) } else { Self::Utf8(bytes) }
@@ -91,6 +93,10 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the code points from `start` to before `end`.
+    ///
+    /// # Panics
+    ///
+    /// Where `start` is above `end`, or `end` above the length.
     #[must_use]
     pub fn slice(&self, start: usize, end: usize) -> Text<'a> {
         match self {

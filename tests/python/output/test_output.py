@@ -226,6 +226,16 @@ def test_spilling(backend):
     assert ("", "tea.txt") == (fitted.text, fitted.pointer)
 
 
+@pytest.mark.parametrize("value", ["abc " * 100, LOG, DIFF * 9, [1] * 200])
+def test_a_line_that_does_not_fit_costs_no_content(backend, value):
+    """The plain marker stands for it, and only the figure has the line."""
+    line = "see " + "/folder" * 30
+    plain, fitted = fit_output(value, 30), fit_output(value, 30, spill=lambda _: line)
+
+    assert plain.text
+    assert dataclasses.replace(plain, pointer=line) == fitted
+
+
 def test_a_spill_that_fails(backend):
     """Its own exception is the caller's."""
 
