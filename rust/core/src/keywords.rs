@@ -10,6 +10,7 @@ use memchr::memmem::find;
 
 use crate::stopwords;
 use crate::terms::Place;
+use crate::text::letters::{DOT, DOTTED_I, Smalls};
 use crate::text::{Cursor, Text, push_code};
 
 /// Punctuation that is stripped from both ends of a word.
@@ -179,10 +180,32 @@ fn lower_and_strip<'l>(
 
 /// Appends `text` in lowercase to `out`.
 ///
-/// Lowercase depends on its context only for the final sigma. That context
-/// never reaches across whitespace nor across a surrogate. So lowercasing
-/// words, and runs between surrogates, gives the same as lowercasing the whole.
+/// Lowercase depends on its context only for a capital sigma: what has none is
+/// lowered character by character.
 fn lower(text: Text<'_>, out: &mut Vec<u8>) {
+    const CAPITAL: u32 = 0x3A3;
+    const FINAL: u32 = 0x3C2;
+    const SMALL: u32 = 0x3C3;
+    let smalls = Smalls::get();
+    let (start, mut has_sigma) = (out.len(), false);
+    text.for_each(|code| match smalls.of(code) {
+        SMALL if code == FINAL => push_code(FINAL, out),
+        DOTTED_I => [b'i'.into(), DOT].into_iter().for_each(|code| push_code(code, out)),
+        small => {
+            has_sigma |= code == CAPITAL;
+            push_code(small, out);
+        }
+    });
+    if has_sigma {
+        out.truncate(start);
+        lower_sigmas(text, out);
+    }
+}
+
+/// Does the same for a text with a capital sigma, whose context never reaches
+/// across whitespace nor across a surrogate. So lowercasing words, and runs
+/// between surrogates, gives the same as lowercasing the whole.
+fn lower_sigmas(text: Text<'_>, out: &mut Vec<u8>) {
     let mut run = String::new();
     text.for_each(|code| {
         if let Some(character) = char::from_u32(code) {
@@ -230,6 +253,20 @@ mod tests {
     #[test]
     fn lowercase_is_that_of_unicode() {
         assert_eq!(["kelvin", "ας", "ασβ", "i̇x"], *of("\u{212A}elvin ΑΣ. ΑΣΒ İx"));
+    }
+
+    /// Every character, alone and where it may be a final sigma.
+    #[test]
+    fn lowercase_is_that_of_a_string() {
+        let mut lowered = Vec::new();
+        for character in '\0'..=char::MAX {
+            for text in [format!("{character}"), format!("a{character}"), format!("Σ{character}Σ")]
+            {
+                lowered.clear();
+                lower(text.as_str().into(), &mut lowered);
+                assert_eq!(text.to_lowercase().as_bytes(), lowered, "{text:?}");
+            }
+        }
     }
 
     /// One code point is not a keyword, however many bytes it has. A code point
