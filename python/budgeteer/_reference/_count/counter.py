@@ -33,8 +33,8 @@ def within(limit: int, factor: float) -> int:
     """Return the largest count that is at most *limit* times *factor*."""
     if factor == 1:
         return limit
-    most = 2**52  # no text has more tokens, and floats are still exact
-    limit = min(limit, most)
+    limit = min(limit, 2**52)  # no text has more tokens, and floats are still exact
+    most = 2**62  # also of a tiny factor
     count = min(int(limit / factor), most)
     while times(count, factor) > limit:
         count -= 1

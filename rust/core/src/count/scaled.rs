@@ -12,6 +12,9 @@ use crate::text::Text;
 /// are still exact.
 const MOST: u64 = 1 << 52;
 
+/// The largest count that a tiny factor makes of a limit.
+const MOST_COUNTED: u64 = 1 << 62;
+
 /// What counts are multiplied by; products are rounded up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor(f64);
@@ -49,11 +52,11 @@ impl Factor {
             return limit;
         }
         let limit = limit.min(MOST);
-        let mut count = ((limit as f64 / self.0) as u64).min(MOST);
+        let mut count = ((limit as f64 / self.0) as u64).min(MOST_COUNTED);
         while self.of(count) > limit {
             count -= 1;
         }
-        while count < MOST && self.of(count + 1) <= limit {
+        while count < MOST_COUNTED && self.of(count + 1) <= limit {
             count += 1;
         }
         count
