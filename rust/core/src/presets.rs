@@ -28,8 +28,8 @@ pub const DEFAULT_CITATION_SAFETY_BUFFER_TOKENS: usize = 64;
 /// input order. A chunk enters with its citation (see
 /// [`estimate_citation_tokens`]) or not at all; it is skipped if it does not
 /// fit, and never cut: packing with an [`Overflow`] that cuts is an error. The
-/// `token_count` and `citation_tokens` of all kept
-/// chunks and the reserve are at most `max_tokens` together. The reserve is
+/// `token_count` and `citation_tokens` of all kept chunks and the reserve are at
+/// most `max_tokens` together. The reserve is
 /// [`DEFAULT_CITATION_SAFETY_BUFFER_TOKENS`]; [`Packer::reserve_tokens`] sets
 /// another. If chunks are left out, a notice after the chunks tells the model
 /// how many.
