@@ -101,6 +101,7 @@ class Work:
             for entry in self.entries
             if entry.results or entry.media or entry.item.section is not None
         ]
+        self.has_system = self._finds_system()
         self.chosen: Sequence[int] = range(len(reading.tools))
         self.tools: Cost = self._tool_cost(self.chosen)
         self.tools_before = self.tools.tokens
@@ -161,10 +162,13 @@ class Work:
             )
             tokens = self.counter.count(text) - self.counter.count(without)
             return Cost(max(0, tokens), "bound", SOURCE)
-        has_system = self._instructions is not None or any(
+        return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
+
+    def _finds_system(self) -> bool:
+        """Return whether instructions or a system message stay."""
+        return self._instructions is not None or any(
             entry.item.is_system and entry.gone is None for entry in self.entries
         )
-        return tool_cost(reading, tools, self.counter.count, self.frame, has_system)
 
     @property
     def fixed(self) -> int:
@@ -273,6 +277,7 @@ class Work:
         if entry.item.at is None or not isinstance(content, (list, tuple)) or len(content) == 1:
             entry.gone = "empty"
             if entry.item.is_system:  # beside which tools take less
+                self.has_system = self._finds_system()
                 self.tools = self._tool_cost(self.chosen)
                 self._select_tools()
 
