@@ -15,6 +15,10 @@ Watch: TypeAlias = Callable[[], None]
 """Called while a call is under way; what it raises ends the call."""
 
 
+def unwatched() -> None:
+    """Watch nothing."""
+
+
 class Deadline:
     """The deadline of a call, if it has one."""
 

@@ -35,6 +35,9 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 _SOURCES = ("content", "tokens", "fill", "chunks")
 
+_ENDS = ("_call", "_output")
+"""How the types of items of OpenAI's Responses end, and those of no tool."""
+
 Fill: TypeAlias = Callable[[int], Packing[Any] | Sequence[AnyMessage] | str]
 
 
@@ -266,10 +269,6 @@ def _is_message(item: Any) -> bool:
         is_item = isinstance(kind, str) and (kind.endswith(_ENDS) or kind == "reasoning")
         return "role" in fields or is_item
     return True
-
-
-_ENDS = ("_call", "_output")
-"""How the types of items of OpenAI's Responses end, and those of no tool."""
 
 
 class Part:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from budgeteer import _process, _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger, text_column
 from budgeteer._codes import HYBRID, STICKY
-from budgeteer._deadline import Watch
+from budgeteer._deadline import Watch, unwatched
 from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
@@ -32,10 +32,6 @@ _COUNTED = 8
 """How much longer an encoding counts a character than it is read."""
 _LISTED, _INDEXED = 300, 30
 """What a chunk takes beside its characters; what one of a corpus takes in all."""
-
-
-def _unwatched() -> None:
-    """Watch nothing."""
 
 
 @dataclass(slots=True)
@@ -98,7 +94,7 @@ class Call:
             return
         try:
             with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
-                vectors.embed(watch or _unwatched)
+                vectors.embed(watch or unwatched)
         except EmbeddingError as error:
             self._fall_back(error)
 
@@ -109,7 +105,7 @@ class Call:
             return
         try:
             with _telemetry.embedding(self.prepared.ranking.embedder, vectors.texts):
-                await vectors.aembed(watch or _unwatched)
+                await vectors.aembed(watch or unwatched)
         except EmbeddingError as error:
             self._fall_back(error)
 

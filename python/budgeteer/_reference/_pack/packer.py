@@ -25,6 +25,7 @@ from budgeteer._codes import (
     TRUNCATE_END,
     TRUNCATE_MIDDLE,
 )
+from budgeteer._deadline import unwatched
 from budgeteer._reference._count.truncate import Cut
 from budgeteer._reference._pack import near
 from budgeteer._reference._pack.draft import Draft
@@ -47,10 +48,6 @@ SHARE_TRIES = 8
 
 MOST = 2**63 - 1
 """The highest figure."""
-
-
-def unwatched() -> None:
-    """Let the call go on."""
 
 
 @dataclass(slots=True)

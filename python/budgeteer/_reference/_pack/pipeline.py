@@ -21,6 +21,7 @@ from budgeteer._codes import (
     SENTENCE,
     SUM_OF_PARTS,
 )
+from budgeteer._deadline import unwatched
 from budgeteer._needs import HybridWire, needs_of
 from budgeteer._reference._chunk.chunk import read
 from budgeteer._reference._count import exact
@@ -31,7 +32,7 @@ from budgeteer._reference._pack.extracts import Sentences
 from budgeteer._reference._pack.gate import Gate
 from budgeteer._reference._pack.measure import measure_of
 from budgeteer._reference._pack.outcome import Outcome
-from budgeteer._reference._pack.packer import Packer, unwatched
+from budgeteer._reference._pack.packer import Packer
 from budgeteer._reference._pack.scope import Scope, scope_of
 from budgeteer._reference._pack.selection import by_coverage
 from budgeteer._reference._pack.sum_of_parts import pack_sum_of_parts
