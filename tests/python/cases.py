@@ -14,6 +14,19 @@ def is_refused(make, *given, **options):
     return False
 
 
+def dropped_of(packing):
+    """Return what is said of each dropped chunk of a packing, but for its score."""
+    return [
+        [dropped.index, dropped.reason, dropped.needed_tokens, dropped.available_tokens]
+        for dropped in packing.dropped
+    ]
+
+
+def scores_of(packing):
+    """Return the scores of the kept chunks as text, which JSON readers take to the bit."""
+    return [repr(kept.score) for kept in packing.kept]
+
+
 def write(file, kinds):
     """
     Write what each of *kinds* answers, a function without arguments, under its name.

@@ -10,7 +10,7 @@ against Python, `tests/rust/explain.rs` against Rust.
 from pathlib import Path
 from random import Random
 
-from cases import write
+from cases import dropped_of, write
 
 from budgeteer import BudgeteerError, Packer, pack, presets
 
@@ -133,10 +133,7 @@ def joints():
             "text": packing.text,
             "total_tokens": packing.total_tokens,
             "kept": [[kept.index, kept.token_count, kept.was_cut] for kept in packing.kept],
-            "dropped": [
-                [dropped.index, dropped.needed_tokens, dropped.available_tokens]
-                for dropped in packing.dropped
-            ],
+            "dropped": [[index, *tokens] for index, _, *tokens in dropped_of(packing)],
         }
         cases.append(case)
     return cases

@@ -111,7 +111,7 @@ def outputs():
             "counter": random.choice(COUNTERS),
         }
         pointer = random.choice([None, None, '/tmp/"tea"'])
-        cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
+        cases.append(_answered(fit_output, case, pointer))
     return cases
 
 
@@ -171,7 +171,7 @@ def shapes():
             "counter": random.choice(["chars_div4", "chars_div4", "words"]),
         }
         pointer = random.choice([None, None, "/tea", "/tea" * 40])
-        cases.append({**case, "pointer": pointer, **_answer(fit_output, case, pointer)})
+        cases.append(_answered(fit_output, case, pointer))
     return cases
 
 
@@ -187,7 +187,7 @@ def diffs():
             "query": random.choice([None, "green timeout", "rye"]),
             "counter": "chars_div4",
         }
-        cases.append({**case, "pointer": None, **_answer(fit_output, case, None)})
+        cases.append(_answered(fit_output, case, None))
     return cases
 
 
@@ -203,7 +203,7 @@ def shared():
             "query": None,
             "counter": random.choice(COUNTERS),
         }
-        cases.append({**case, "pointer": None, **_answer(fit_outputs, case, None)})
+        cases.append(_answered(fit_outputs, case, None))
     return cases
 
 
@@ -226,12 +226,16 @@ def refused():
     ]:
         case = {"value": value, "max_tokens": limit, "kind": kind, "query": None}
         case["counter"] = "o200k_base"
-        cases.append({**case, "pointer": None, **_answer(fit_output, case, None)})
+        cases.append(_answered(fit_output, case, None))
     return cases
 
 
+def _answered(function, case, pointer):
+    """Return a case with what is answered, or the kind of the error."""
+    return {**case, "pointer": pointer, **_answer(function, case, pointer)}
+
+
 def _answer(function, case, pointer):
-    """Return what is answered, or the kind of the error."""
     options = {name: case[name] for name in ("kind", "query", "counter")}
     spill = None if pointer is None else lambda _: pointer
     try:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from cases import is_refused, write
+from cases import dropped_of, is_refused, scores_of, write
 
 from budgeteer import presets
 
@@ -74,12 +74,8 @@ def context_router():
             "kept": [
                 [kept.index, kept.token_count, kept.was_cut, kept.text] for kept in packing.kept
             ],
-            "dropped": [
-                [dropped.index, dropped.reason, dropped.needed_tokens, dropped.available_tokens]
-                for dropped in packing.dropped
-            ],
-            # As text, which JSON readers take to the bit.
-            "scores": [repr(kept.score) for kept in packing.kept],
+            "dropped": dropped_of(packing),
+            "scores": scores_of(packing),
         }
         cases.append(case)
     return cases

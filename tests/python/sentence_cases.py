@@ -10,7 +10,7 @@ against Python, `tests/rust/sentences.rs` against Rust.
 from pathlib import Path
 from random import Random
 
-from cases import write
+from cases import dropped_of, scores_of, write
 
 from budgeteer import Packer
 from budgeteer._backend import backend
@@ -87,12 +87,8 @@ def packings():
             "text": packing.text,
             "total_tokens": packing.total_tokens,
             "kept": [[kept.index, kept.token_count, kept.was_cut] for kept in packing.kept],
-            "dropped": [
-                [dropped.index, dropped.reason, dropped.needed_tokens, dropped.available_tokens]
-                for dropped in packing.dropped
-            ],
-            # As text, which JSON readers take to the bit.
-            "scores": [repr(kept.score) for kept in packing.kept],
+            "dropped": dropped_of(packing),
+            "scores": scores_of(packing),
         }
         cases.append(case)
     return cases
