@@ -144,12 +144,12 @@ else:
 @pytest.mark.parametrize(
     ("name", "call", "unit", "millions", "after"),
     [
-        ("cl100k_base", "count", "aqz", 50, 0.2),
-        ("o200k_base", "count", "aqz", 50, 0.2),
+        ("cl100k_base", "count", "aqz", 200, 0.2),
+        ("o200k_base", "count", "aqz", 200, 0.2),
         ("o200k_base", "count", "\u4e2d\u6587", 200, 0.2),
         ("o200k_base", "count", "!\u00e9 1", 200, 0.2),
         ("o200k_base", "count_batch", "many words, ", 200, 0.2),
-        ("o200k_base", "count_till_limit", "aqz", 50, 0.2),
+        ("o200k_base", "count_till_limit", "aqz", 200, 0.2),
         ("cl100k_base", "truncate", "many words, ", 200, 0.05),
         ("cl100k_base", "truncate", "many words, ", 200, 0.3),
         ("o200k_base", "truncate", "many words, ", 200, 0.2),
@@ -172,8 +172,10 @@ def test_interrupt(name, call, unit, millions, after):
         if took is not None:
             break
         after /= 2
-    # 200 ms of ours, and a busy machine. A word is read to its end before anything looks.
-    assert took is not None and took < 1.0  # noqa: PT018 - the second is of what the first found
+    # 200 ms of ours, and a busy machine. A word is read to its end before anything looks, which
+    # is a second there for one of 200 million letters.
+    assert took is not None
+    assert took < (2.0 if unit == "aqz" else 1.0)
 
 
 def seconds_to_stop(name, call, unit, millions, after):
@@ -269,7 +271,7 @@ assert count > 10
 @pytest.mark.parametrize(("name", "limit"), [("cl100k_base", 0.060), ("o200k_base", 0.100)])
 def test_first_count(name, limit):
     """The first count of a process takes less CPU time than a person notices."""
-    for _ in range(5):  # the best of five: other processes slow the machine, none makes it fast
+    for _ in range(3):  # the best of three: other processes slow the machine, none makes it fast
         took = float(run(FIRST, name))
         if took <= limit:
             return
