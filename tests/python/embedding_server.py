@@ -85,12 +85,18 @@ class Handler(BaseHTTPRequestHandler):
             self.server.paths.append(self.path)
             behave = self.server.script.popleft() if self.server.script else self.server.always
             self.server.busy += 1
+            self.is_busy = True
             self.server.most = max(self.server.most, self.server.busy)
         try:
             behave(self, question)
         finally:
-            with self.server.lock:
-                self.server.busy -= 1
+            self.rest()
+
+    def rest(self):
+        """Count as busy no more: a client that has its answer may ask again at once."""
+        with self.server.lock:
+            self.server.busy -= self.is_busy
+            self.is_busy = False
 
     do_GET = do_POST  # noqa: N815 - the base class asks for this name
 
@@ -99,6 +105,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def say(self, body, status=200, kind="application/json", **headers):
         body = body if isinstance(body, bytes) else body.encode()
+        self.rest()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", headers.pop("content_length", len(body)))
