@@ -14,10 +14,13 @@ use sha2::{Digest, Sha256};
 use tiktoken_rs::CoreBPE;
 
 use pack::pack;
+use shared::{pack_shared, unpack_shared};
 use unpack::{Merges, SINGLES, Unpacked, unpack};
 
 #[path = "src/pack.rs"]
 mod pack;
+#[path = "src/shared.rs"]
+mod shared;
 #[path = "src/unpack.rs"]
 mod unpack;
 
@@ -49,16 +52,28 @@ const SOURCES: [Source; 2] = [
     },
 ];
 
+/// The vocabularies in `data` that were made from the first of [`SOURCES`].
+const MADE_FROM: [(&str, bool); 3] = [
+    ("qwen2", cfg!(feature = "qwen2")),
+    ("qwen3.5", cfg!(feature = "qwen35")),
+    ("glm4", cfg!(feature = "glm4")),
+];
+
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/pack.rs");
-    println!("cargo::rerun-if-changed=src/unpack.rs");
+    for file in ["build.rs", "data", "src/pack.rs", "src/shared.rs", "src/unpack.rs"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
     if let Err(error) = write_classes() {
         println!("cargo::error=The classes of characters cannot be written: {error}.");
     }
     for source in SOURCES.iter().filter(|source| source.feature) {
         if let Err(error) = write(source) {
             println!("cargo::error=The vocabulary {} cannot be packed: {error}.", source.name);
+        }
+    }
+    for (name, _) in MADE_FROM.iter().filter(|(_, feature)| *feature) {
+        if let Err(error) = write_shared(name) {
+            println!("cargo::error=The vocabulary {name} cannot be packed: {error}.");
         }
     }
 }
@@ -79,6 +94,23 @@ fn write(source: &Source) -> Result<(), Box<dyn Error>> {
     }
     let directory = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(directory.join(format!("{}.bin", source.name)), packed)?;
+    Ok(())
+}
+
+/// Writes the file of a vocabulary that has most merges of the first source, which
+/// was written before.
+fn write_shared(name: &str) -> Result<(), Box<dyn Error>> {
+    let directory = PathBuf::from(env::var("OUT_DIR")?);
+    let read = |path: PathBuf| -> Result<Unpacked, Box<dyn Error>> {
+        Ok(unpack(&fs::read(path)?).ok_or("it is damaged")?)
+    };
+    let base = read(directory.join(format!("{}.bin", SOURCES[0].name)))?;
+    let file = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join(format!("data/{name}.bin"));
+    let packed = pack_shared(read(file.clone())?, &base);
+    if unpack_shared(&packed, &base) != Some(read(file)?) {
+        return Err("what was packed does not unpack".into());
+    }
+    fs::write(directory.join(format!("{name}.bin")), packed)?;
     Ok(())
 }
 

@@ -61,5 +61,5 @@ impl Tokenizer {
 #[pyfunction]
 #[pyo3(signature = (kind: "int") -> "bytes", text_signature = "(kind)")]
 pub(crate) fn packed_vocabulary(py: Python<'_>, kind: u8) -> PyResult<Bound<'_, PyBytes>> {
-    guard(|| Ok(PyBytes::new(py, codes::encoding(kind).packed())))
+    guard(|| Ok(PyBytes::new(py, &codes::encoding(kind).load().pack())))
 }

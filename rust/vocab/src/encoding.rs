@@ -1,9 +1,14 @@
 //! The encodings by name.
 
+use crate::shared::unpack_shared;
+use crate::unpack::{Unpacked, unpack};
 use crate::vocabulary::Vocabulary;
 
 macro_rules! encodings {
-    ($($(#[$doc:meta])* $variant:ident, $feature:literal, $name:literal, $packed:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident $(on $base:ident)?, $feature:literal, $name:literal, $packed:expr;
+    )*) => {
         /// An encoding whose vocabulary the binary holds.
         ///
         /// # Examples
@@ -48,10 +53,18 @@ macro_rules! encodings {
                 }
             }
 
-            /// Returns the vocabulary of the encoding as the binary holds it, for
-            /// [`Vocabulary::from_packed`].
-            #[must_use]
-            pub fn packed(self) -> &'static [u8] {
+            /// Returns the encoding whose merges that of this one names, instead of
+            /// having them.
+            fn base(self) -> Option<Self> {
+                match self {
+                    $($(#[cfg(feature = $feature)] Self::$variant => Some(Self::$base),)?)*
+                    #[allow(unreachable_patterns)] // what features leave out
+                    _ => None,
+                }
+            }
+
+            /// Returns the vocabulary of the encoding as the binary holds it.
+            fn packed(self) -> &'static [u8] {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant => {
                         // A constant might be in the binary twice.
@@ -70,13 +83,13 @@ encodings! {
     /// `o200k_base`, the encoding of GPT-4o, of models after it, and of gpt-oss.
     O200k, "o200k", "o200k_base", concat!(env!("OUT_DIR"), "/o200k_base.bin");
     /// `qwen2`, the encoding of Qwen 2, 2.5 and 3.
-    Qwen2, "qwen2", "qwen2", "../data/qwen2.bin";
+    Qwen2 on Cl100k, "qwen2", "qwen2", concat!(env!("OUT_DIR"), "/qwen2.bin");
     /// `qwen3.5`, the encoding of Qwen 3.5 and 3.6.
-    Qwen35, "qwen35", "qwen3.5", "../data/qwen3.5.bin";
+    Qwen35 on Cl100k, "qwen35", "qwen3.5", concat!(env!("OUT_DIR"), "/qwen3.5.bin");
     /// `deepseek`, the encoding of DeepSeek V3, R1 and V4.
     DeepSeek, "deepseek", "deepseek", "../data/deepseek.bin";
     /// `glm4`, the encoding of GLM 4, 4.5 and 4.6.
-    Glm4, "glm4", "glm4", "../data/glm4.bin";
+    Glm4 on Cl100k, "glm4", "glm4", concat!(env!("OUT_DIR"), "/glm4.bin");
     /// `tekken`, the encoding of Mistral's models since NeMo.
     Tekken, "tekken", "tekken", "../data/tekken.bin";
     /// `gemma4`, the encoding of Gemma 4, and of Gemini since 3.1.
@@ -99,6 +112,14 @@ impl Encoding {
     /// Never: the tests have unpacked the same bytes.
     #[must_use]
     pub fn load(self) -> Vocabulary {
-        Vocabulary::from_packed(self.packed()).expect("the tests have unpacked the same bytes")
+        let vocabulary = self.unpacked().and_then(Vocabulary::of);
+        vocabulary.expect("the tests have unpacked the same bytes")
+    }
+
+    fn unpacked(self) -> Option<Unpacked> {
+        match self.base() {
+            Some(base) => unpack_shared(self.packed(), &base.unpacked()?),
+            None => unpack(self.packed()),
+        }
     }
 }

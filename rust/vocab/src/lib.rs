@@ -5,6 +5,8 @@ mod class;
 mod claude;
 mod encoding;
 mod pack;
+#[cfg_attr(not(test), allow(dead_code))] // the build packs
+mod shared;
 mod unpack;
 mod vocabulary;
 

@@ -86,7 +86,7 @@ impl Vocabulary {
         Self::of(unpack(packed)?)
     }
 
-    fn of(Unpacked { singles, merges, wholes, early }: Unpacked) -> Option<Self> {
+    pub(crate) fn of(Unpacked { singles, merges, wholes, early }: Unpacked) -> Option<Self> {
         let count = SINGLES + merges.len();
         let is_merge = |&rank: &u32| (SINGLES..count).contains(&(rank as usize));
         if count > MOST_TOKENS || !early.iter().all(is_merge) {
@@ -100,12 +100,16 @@ impl Vocabulary {
     /// Returns the vocabulary in a compact form, of 3.3 bytes for each token.
     #[must_use]
     pub fn pack(&self) -> Vec<u8> {
-        pack(&Unpacked {
+        pack(&self.unpacked())
+    }
+
+    fn unpacked(&self) -> Unpacked {
+        Unpacked {
             singles: self.bytes[..SINGLES].to_vec(),
             merges: self.merges.clone(),
             wholes: self.wholes.clone(),
             early: self.early.clone(),
-        })
+        }
     }
 
     /// Returns the tokens that no merge makes.
@@ -230,6 +234,7 @@ mod tests {
     use base64::engine::general_purpose::STANDARD;
     use sha2::{Digest, Sha256};
 
+    use crate::shared::{pack_shared, unpack_shared};
     use crate::{Encoding, Vocabulary};
 
     /// What is known of an encoding.
@@ -385,28 +390,46 @@ mod tests {
         }
     }
 
-    /// What is packed unpacks to the same, and in the form that is there.
+    /// What is packed unpacks to the same.
     #[test]
     fn packing_is_undone() {
-        for (encoding, (Facts { name, .. }, vocabulary)) in Encoding::ALL.iter().zip(all()) {
+        for (Facts { name, .. }, vocabulary) in all() {
             let packed = vocabulary.pack();
-            assert_eq!(encoding.packed(), packed, "{name}");
             assert_eq!(Some(vocabulary), Vocabulary::from_packed(&packed), "{name}");
+        }
+    }
+
+    /// Any vocabulary can be the base of another one.
+    #[test]
+    fn each_can_be_a_base() {
+        let (names, vocabularies): (Vec<_>, Vec<_>) = all().unzip();
+        let bases = vocabularies.iter().cycle().skip(1);
+        for ((Facts { name, .. }, vocabulary), base) in names.iter().zip(&vocabularies).zip(bases) {
+            let base = base.unpacked();
+            let packed = pack_shared(vocabulary.unpacked(), &base);
+            assert_eq!(Some(vocabulary.unpacked()), unpack_shared(&packed, &base), "{name}");
         }
     }
 
     /// What is cut off, or changed, is refused, or is another vocabulary.
     #[test]
     fn damage_is_no_panic() {
-        let Some((_, vocabulary)) = all().last() else { return };
+        let vocabularies: Vec<_> = all().map(|(_, vocabulary)| vocabulary).collect();
+        let (Some(base), Some(vocabulary)) = (vocabularies.first(), vocabularies.last()) else {
+            return;
+        };
+        let base = base.unpacked();
         let packed = vocabulary.pack();
-        for length in (0..64).chain((64..packed.len()).step_by(packed.len() / 16)) {
-            drop(Vocabulary::from_packed(&packed[..length]));
-        }
-        for at in (0..64).chain((64..packed.len()).step_by(packed.len() / 16)) {
-            let mut changed = packed.clone();
-            changed[at] ^= 0x55;
-            drop(Vocabulary::from_packed(&changed));
+        let shared = pack_shared(vocabulary.unpacked(), &base);
+        for packed in [packed, shared] {
+            for place in (0..64).chain((64..packed.len()).step_by(packed.len() / 16)) {
+                let mut changed = packed.clone();
+                changed[place] ^= 0x55;
+                for damaged in [&packed[..place], &changed] {
+                    drop(Vocabulary::from_packed(damaged));
+                    drop(unpack_shared(damaged, &base));
+                }
+            }
         }
     }
 }
