@@ -10,7 +10,7 @@ use memchr::memmem::find;
 
 use crate::stopwords;
 use crate::terms::Place;
-use crate::text::letters::{DOT, DOTTED_I, Smalls};
+use crate::text::letters::{DOT, DOTTED_I, SIGMA, Smalls};
 use crate::text::{Cursor, Text, push_code};
 
 /// Punctuation that is stripped from both ends of a word.
@@ -120,29 +120,14 @@ pub(crate) fn for_each_word(
     }
 }
 
-/// Returns the word of `text` that begins at `at`, lowercased and stripped, in
-/// `lowered`; None if no word begins there, or if it is in ASCII. Slow for
-/// UTF-8.
-pub(crate) fn keyword_at<'l>(
-    text: Text<'_>,
-    folded: &[u8],
-    at: usize,
-    lowered: &'l mut Vec<u8>,
-) -> Option<&'l [u8]> {
-    if !starts_word(folded, at) {
-        return None;
-    }
-    let end = end_of_keyword(folded, at);
-    if folded[at..end].is_ascii() {
-        return None;
-    }
-    lowered.clear();
-    lower(text.slice(at, end), lowered);
-    Some(lowered)
-}
-
-/// Returns where the word that begins at `at` ends, without what is stripped.
+/// Returns where the word ends that goes on to `at` at least, without what is
+/// stripped from it. In front of `at` is nothing to strip.
+#[inline]
 pub(crate) fn end_of_keyword(folded: &[u8], at: usize) -> usize {
+    // Most words end so.
+    if folded.get(at).is_none_or(|&byte| class(byte) == Class::Space) {
+        return at;
+    }
     let word = folded[at..].iter().take_while(|&&byte| class(byte) != Class::Space).count();
     let stripped = |&&byte: &&u8| class(byte) == Class::Stripped;
     at + word - folded[at..at + word].iter().rev().take_while(stripped).count()
@@ -182,14 +167,13 @@ fn lower_and_strip<'l>(
 ///
 /// Lowercase depends on its context only for a capital sigma: what has none is
 /// lowered character by character.
-fn lower(text: Text<'_>, out: &mut Vec<u8>) {
+pub(crate) fn lower(text: Text<'_>, out: &mut Vec<u8>) {
     const CAPITAL: u32 = 0x3A3;
     const FINAL: u32 = 0x3C2;
-    const SMALL: u32 = 0x3C3;
     let smalls = Smalls::get();
     let (start, mut has_sigma) = (out.len(), false);
     text.for_each(|code| match smalls.of(code) {
-        SMALL if code == FINAL => push_code(FINAL, out),
+        SIGMA if code == FINAL => push_code(FINAL, out),
         DOTTED_I => [b'i'.into(), DOT].into_iter().for_each(|code| push_code(code, out)),
         small => {
             has_sigma |= code == CAPITAL;

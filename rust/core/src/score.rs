@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::chunk::Batch;
 use crate::count::exact::GO_ON;
-use crate::keywords::{has_keyword, keyword_at, keywords};
-use crate::scan::{FEW_KEYWORDS, Scanner, Tally, TermScanner, WideKeywords, WideScratch};
+use crate::keywords::{has_keyword, keywords, lower};
+use crate::scan::{FEW_KEYWORDS, Scanner, Sight, Tally, TermScanner, WideKeywords, WideScratch};
 use crate::sharing::Sharing;
 use crate::text::Text;
 use crate::threads::share;
@@ -126,7 +126,7 @@ impl KeywordScorer {
             Ascii::Few(Box::new(Scanner::new(ascii.into_iter().map(|(word, _)| word).collect())))
         };
         let wanted: HashMap<_, _> = wide.into_iter().collect();
-        let wide = WideKeywords::new(wanted.keys().map(Vec::as_slice))
+        let wide = WideKeywords::new(wanted.iter().map(|(word, &number)| (&**word, number)))
             .map(|scanner| Box::new(Wide { scanner, wanted }));
         Self { ascii, wide, wanted: count }
     }
@@ -172,12 +172,20 @@ impl KeywordScorer {
         if let (Some(wide), false) = (&self.wide, matches!(text, Text::Ascii(_))) {
             tally.grow(self.wanted);
             let text = text.decoded(codes);
-            wide.scanner.scan(text, folded, buffers, |at| {
-                let word = keyword_at(text, folded, at, lowered);
-                if let Some(&number) = word.and_then(|word| wide.wanted.get(word)) {
+            let others = self.wanted - found.count_ones() as usize;
+            wide.scanner.scan(text, folded, buffers, |sight| {
+                let number = match sight {
+                    Sight::Word(number) => Some(number),
+                    Sight::Maybe(start, end) => {
+                        lowered.clear();
+                        lower(text.slice(start, end), lowered);
+                        wide.wanted.get(&**lowered).copied()
+                    }
+                };
+                if let Some(number) = number {
                     tally.add(number);
                 }
-                tally.len() + (found.count_ones() as usize) < self.wanted
+                tally.len() < others
             });
         }
         found

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
-use crate::text::letters::{DOT, DOTTED_I, Smalls, cases, small};
+use crate::text::letters::{DOT, DOTTED_I, SIGMA, Smalls, cases, small};
 use crate::text::{Text, Unit};
 use crate::wide::with_avx2;
 
@@ -144,6 +144,8 @@ pub(super) struct Wanted {
     beginnings: Filter,
     /// 1 if a word has the dot of a lowercased U+0130, else 0.
     has_dot: u64,
+    /// Whether a word has a sigma.
+    has_sigma: bool,
     /// For each hash, the words, in order.
     words: Vec<Vec<Word>>,
     /// By a hash, or behind it, that hash and 1 more than the place of its words;
@@ -257,7 +259,9 @@ impl Word {
                 return true;
             }
         }
-        self.codes.iter().zip(word).all(|(&one, unit)| one == small(unit))
+        let pairs = || self.codes.iter().zip(word);
+        let differ = pairs().fold(0, |differ, (&code, &unit)| differ | code ^ unit.into());
+        differ == 0 || pairs().all(|(&code, unit)| code == small(unit))
     }
 }
 
@@ -286,6 +290,7 @@ impl Wanted {
         let all = || found.values().flatten().map(|word| &word.codes);
         let starts: BTreeSet<_> = all().map(|codes| beginning(codes)).collect();
         let has_dot = all().any(|codes| codes.contains(&DOT)).into();
+        let has_sigma = all().any(|codes| codes.contains(&SIGMA));
         let mut beginnings = Filter::default();
         for &[first, second] in &starts {
             beginnings.let_all_pass([first, second]);
@@ -309,7 +314,7 @@ impl Wanted {
             words.sort_unstable();
         }
         let smalls = Smalls::get();
-        Some(Self { smalls, beginnings, has_dot, words, slots, shift, fronts })
+        Some(Self { smalls, beginnings, has_dot, has_sigma, words, slots, shift, fronts })
     }
 
     /// Returns 1 if a word with these first characters may be wanted, else 0.
@@ -317,6 +322,12 @@ impl Wanted {
     pub(super) fn may_begin(&self, first: u32, second: u32) -> u64 {
         let is_unsure = u64::from(first == DOTTED_I) | u64::from(second == DOTTED_I);
         is_unsure & self.has_dot | self.beginnings.passes(hash([first, second]))
+    }
+
+    /// Returns whether a word of a text that is wanted has a sigma, of any kind.
+    #[inline]
+    pub(super) fn has_sigma<U: Unit>(&self, word: &[U]) -> bool {
+        self.has_sigma && word.iter().any(|&unit| self.smalls.of(unit.into()) == SIGMA)
     }
 
     /// Returns what the word of a text from `at` to `end` is.

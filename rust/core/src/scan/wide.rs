@@ -10,7 +10,7 @@ use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary};
 use super::tally::{Places, Tally};
 use super::wanted::{Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, write_hashes};
-use crate::keywords::end_of_keyword;
+use crate::keywords::{end_of_keyword, starts_word};
 use crate::text::letters::{UNSPACED, is_of_unspaced};
 use crate::text::{Text, Unit, with_units};
 
@@ -275,20 +275,21 @@ pub(crate) struct WideKeywords {
 }
 
 impl WideKeywords {
-    /// Prepares to look for keywords; None where there are none.
-    pub(crate) fn new<'w>(keywords: impl Iterator<Item = &'w [u8]>) -> Option<Self> {
-        let wanted = Wanted::new(keywords.zip(0..))?;
+    /// Prepares to look for keywords, each with its number; None where there are
+    /// none.
+    pub(crate) fn new<'w>(keywords: impl Iterator<Item = (&'w [u8], u32)>) -> Option<Self> {
+        let wanted = Wanted::new(keywords)?;
         Some(Self { method: Method::best(), boundary: boundary(), wanted })
     }
 
-    /// Calls `visit` with each place at which a keyword may begin in a text,
-    /// which has a unit for each character, until it returns false.
+    /// Calls `visit` with each keyword of a text, which has a unit for each
+    /// character, and with each word that may be one, until it returns false.
     pub(crate) fn scan(
         &self,
         text: Text<'_>,
         folded: &[u8],
         scratch: &mut Scratch,
-        visit: impl FnMut(usize) -> bool,
+        visit: impl FnMut(Sight) -> bool,
     ) {
         bits(self.method, &self.boundary, folded, false, &mut scratch.boundaries);
         if let Some(fronts) = &self.wanted.fronts {
@@ -302,7 +303,7 @@ impl WideKeywords {
         units: &[U],
         folded: &[u8],
         Scratch { boundaries, fronts }: &Scratch,
-        mut visit: impl FnMut(usize) -> bool,
+        mut visit: impl FnMut(Sight) -> bool,
     ) {
         let mut before = 1 << 63;
         for (block, &here) in boundaries.iter().enumerate() {
@@ -319,10 +320,22 @@ impl WideKeywords {
             };
             // Without a branch, as above.
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
-            for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
-                let end = end_of_keyword(folded, at);
-                let is_wanted = || !matches!(self.wanted.find(units, at, end), Found::Nothing);
-                if at < end && is_wanted() && !visit(at) {
+            for offset in Places(passed) {
+                let at = MAX_WIDTH * block + offset;
+                let size = ((here >> offset).trailing_zeros() as usize).min(MAX_WIDTH - offset);
+                let end = end_of_keyword(folded, (at + size).min(folded.len()));
+                if at == end || !starts_word(folded, at) {
+                    continue;
+                }
+                let sight = match self.wanted.find(units, at, end) {
+                    Found::Nothing => continue,
+                    // Only a sigma is lowered in two ways.
+                    Found::Word(number) if !self.wanted.has_sigma(&units[at..end]) => {
+                        Sight::Word(number)
+                    }
+                    Found::Word(_) | Found::Unsure => Sight::Maybe(at, end),
+                };
+                if !visit(sight) {
                     return;
                 }
             }
@@ -333,7 +346,7 @@ impl WideKeywords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keywords::{self, is_keyword, keyword_at};
+    use crate::keywords::{self, is_keyword};
     use crate::terms::{fold, for_each_wide, take_unspaced};
 
     /// Texts of letters with and without case, in several scripts, of marks and
@@ -434,16 +447,16 @@ mod tests {
     }
 
     fn check_keywords(wanted: &[&str]) {
-        let wanted: Vec<&[u8]> = wanted.iter().map(|word| word.as_bytes()).collect();
+        let wanted: Vec<(&[u8], u32)> =
+            wanted.iter().zip(0..).map(|(word, number)| (word.as_bytes(), number)).collect();
+        let number = |word: &[u8]| wanted.iter().find(|(one, _)| *one == word).map(|one| one.1);
         let mut all = 0;
         for text in noise() {
             let text = Text::from(text.as_str());
             let (mut scratch, mut expected, mut lowered) = (Vec::new(), Vec::new(), Vec::new());
             let folded = text.fold(&mut scratch);
             keywords::for_each_word(text, folded, &mut lowered, |word| {
-                if wanted.contains(&word) && is_keyword(word) {
-                    expected.push(word.to_vec());
-                }
+                expected.extend(number(word).filter(|_| is_keyword(word)));
             });
             all += expected.len();
             for method in methods() {
@@ -451,9 +464,15 @@ mod tests {
                 let wide = WideKeywords { method, ..wide };
                 let (mut codes, mut found) = (Vec::new(), Vec::new());
                 let units = text.decoded(&mut codes);
-                wide.scan(units, folded, &mut Scratch::default(), |at| {
-                    let word = keyword_at(units, folded, at, &mut lowered);
-                    found.extend(word.filter(|word| wanted.contains(word)).map(<[u8]>::to_vec));
+                wide.scan(units, folded, &mut Scratch::default(), |sight| {
+                    found.extend(match sight {
+                        Sight::Word(number) => Some(number),
+                        Sight::Maybe(start, end) => {
+                            lowered.clear();
+                            keywords::lower(units.slice(start, end), &mut lowered);
+                            number(&lowered)
+                        }
+                    });
                     true
                 });
                 assert_eq!(expected, found, "{method:?} {text:?}");

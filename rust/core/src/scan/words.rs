@@ -4,29 +4,55 @@
 /// they are, most others take a look at one slot.
 #[derive(Debug)]
 pub(super) struct Words {
-    known: Vec<(Vec<u8>, u32)>,
+    known: Vec<Known>,
     /// By the hash of a word, or behind it, 1 more than its place; most are 0.
     slots: Vec<u32>,
     shift: u32,
+}
+
+/// A word that is known.
+#[derive(Debug)]
+struct Known {
+    number: u32,
+    size: usize,
+    /// Its letters, eight at a time, and the bits in which others may not differ.
+    eights: Box<[(u64, u64)]>,
+}
+
+impl Known {
+    fn new(word: &[u8], number: u32) -> Self {
+        let eights = word.chunks(8).map(|eight| {
+            let bits = |byte: u8| if byte.is_ascii_alphabetic() { !0x20 } else { 0xFF };
+            let kept: Vec<u8> = eight.iter().map(|&byte| bits(byte)).collect();
+            (eight_at(eight, 0), eight_at(&kept, 0))
+        });
+        Self { number, size: word.len(), eights: eights.collect() }
+    }
+
+    /// Returns whether this is the word from `start` to `end`.
+    #[inline]
+    fn is(&self, folded: &[u8], start: usize, end: usize) -> bool {
+        let mut eights = self.eights.iter().zip((start..).step_by(8));
+        self.size == end - start
+            && eights.all(|(&(letters, kept), at)| (eight_at(folded, at) ^ letters) & kept == 0)
+    }
 }
 
 impl Words {
     /// Takes words in lowercase, each with its number.
     pub(super) fn new(words: Vec<(Vec<u8>, u32)>) -> Self {
         let size = (4 * words.len()).next_power_of_two().max(2);
-        let mut found = Self {
-            slots: vec![0; size],
-            shift: u64::BITS - size.trailing_zeros(),
-            known: Vec::new(),
-        };
-        for (place, (word, _)) in (1..).zip(&words) {
-            let mut slot = found.first_slot(word, 0, word.len());
+        let shift = u64::BITS - size.trailing_zeros();
+        let mut found = Self { slots: vec![0; size], shift, known: Vec::new() };
+        for (place, (word, number)) in (1..).zip(words) {
+            let mut slot = found.first_slot(&word, 0, word.len());
             while found.slots[slot] != 0 {
                 slot = (slot + 1) & (size - 1);
             }
             found.slots[slot] = place;
+            found.known.push(Known::new(&word, number));
         }
-        Self { known: words, ..found }
+        found
     }
 
     /// Returns the number of the word from `start` to `end`.
@@ -35,9 +61,9 @@ impl Words {
         let mut slot = self.first_slot(folded, start, end);
         loop {
             let place = self.slots[slot].checked_sub(1)?;
-            let (known, number) = &self.known[place as usize];
-            if known.eq_ignore_ascii_case(&folded[start..end]) {
-                return Some(*number);
+            let known = &self.known[place as usize];
+            if known.is(folded, start, end) {
+                return Some(known.number);
             }
             slot = (slot + 1) & (self.slots.len() - 1);
         }
@@ -47,6 +73,15 @@ impl Words {
     #[allow(clippy::cast_possible_truncation)] // a table has fewer slots
     fn first_slot(&self, folded: &[u8], start: usize, end: usize) -> usize {
         (hash(folded, start, end) >> self.shift) as usize
+    }
+}
+
+/// Returns the eight letters from `at` on, those behind the text as zeros.
+#[inline]
+fn eight_at(folded: &[u8], at: usize) -> u64 {
+    match folded[at..].first_chunk() {
+        Some(letters) => u64::from_le_bytes(*letters),
+        None => folded[at..].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)),
     }
 }
 
@@ -73,11 +108,7 @@ fn hash(folded: &[u8], mut start: usize, end: usize) -> u64 {
     let mut hash = (end - start) as u64;
     loop {
         let size = (end - start).min(8);
-        let letters = match folded[start..].first_chunk() {
-            Some(letters) => u64::from_le_bytes(*letters),
-            None => folded[start..].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)),
-        };
-        let letters = (letters | CASES) & FRONTS[size];
+        let letters = (eight_at(folded, start) | CASES) & FRONTS[size];
         hash = (hash.rotate_left(26) ^ letters).wrapping_mul(MIX);
         start += size;
         if start == end {

@@ -68,6 +68,9 @@ pub(crate) fn is_of_unspaced(code: u32) -> bool {
 pub(crate) const DOTTED_I: u32 = 0x130;
 pub(crate) const DOT: u32 = 0x307;
 
+/// The ordinary small sigma.
+pub(crate) const SIGMA: u32 = 0x3C3;
+
 /// Returns a character in lowercase, the final sigma as the ordinary one. It is
 /// the first of two for U+0130 alone, which stays as it is.
 #[inline]
