@@ -34,6 +34,8 @@ _LANGCHAIN = {
     "ToolMessageChunk": "tool",
     "FunctionMessageChunk": "function",
 }
+_CALL_BLOCKS = {"tool_call", "function_call", "invalid_tool_call"}
+"""The kinds of a LangChain message's blocks that hold its calls."""
 _RESPONSE_TEXTS = ("output", "result", "error")
 """The keys of a Gemini function's response that hold all of it, where there is only one."""
 
@@ -105,15 +107,25 @@ def _from_langchain(message: Any) -> dict[str, Any]:
     if isinstance(getattr(message, "tool_call_id", None), str):
         fields["tool_call_id"] = message.tool_call_id
     parts = content if isinstance(content, list) else ()
-    has_use = any(isinstance(part, dict) and part.get("type") == "tool_use" for part in parts)
-    calls = getattr(message, "tool_calls", None)
-    if calls and not has_use:
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in parts]
+    # What could not be read as a call is sent as one all the same.
+    calls = [*_list(message, "tool_calls"), *_list(message, "invalid_tool_calls")]
+    if calls and "tool_use" not in kinds:
         fields["tool_calls"] = [
             _call(call.get("id"), call.get("name"), call.get("args")) for call in calls
         ]
+        if not _CALL_BLOCKS.isdisjoint(kinds):  # the same calls once more
+            fields["content"] = [
+                {"type": "text", "text": ""} if kind in _CALL_BLOCKS else part
+                for kind, part in zip(kinds, parts, strict=True)
+            ]
     elif not calls:
         _take(fields, message.additional_kwargs, ("tool_calls", "function_call"))
     return fields
+
+
+def _list(message: Any, name: str) -> Iterable[Any]:
+    return getattr(message, name, None) or ()
 
 
 def _from_llamaindex(message: Any) -> dict[str, Any]:
@@ -140,6 +152,12 @@ def _block(block: Any) -> dict[str, Any]:
             "name": block.tool_name,
             "input": block.tool_kwargs,
         }
+    if kind in ("citable", "citation"):
+        quoted = getattr(block, "content", None) or [getattr(block, "cited_content", None)]
+        told = {name: getattr(block, name, None) for name in ("title", "source")}
+        return {"type": kind, **told, "content": [_block(one) for one in quoted if one]}
+    if kind == "cache":  # a mark for the provider
+        return {"type": "text", "text": ""}
     data = getattr(block, kind, None) if kind in ("image", "audio", "video") else None
     data = getattr(block, "data", None) if kind == "document" else data
     url = getattr(block, "url", None)
@@ -180,6 +198,11 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
             "provider has, so its tokens are not known: send the item itself"
         )
     key = fields.get("call_id")
+    if kind == "mcp_approval_request":
+        key = fields.get("id")
+    if kind == "mcp_approval_response":
+        key = fields.get("approval_request_id")
+        return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
     if kind.endswith("_output"):
         output = fields.get("output")
         if not isinstance(output, (str, list, tuple)) and output is not None:
@@ -229,7 +252,10 @@ def _part(value: object) -> dict[str, Any]:
     for key in _RESPONSES:
         if key in part:
             answer = fields_of(part[key]) or {}
-            content = response_text(answer.get("response"))[0]
+            content: Any = response_text(answer.get("response"))[0]
+            if answer.get("parts"):
+                media = [_part(inner) for inner in answer["parts"]]
+                content = [{"type": "text", "text": content}, *media]
             reference = answer.get("id") or None
             return {
                 "type": "tool_result",

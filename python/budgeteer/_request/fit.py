@@ -68,8 +68,9 @@ def fit_request(
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so
     while they are the same, so that the beginning of the conversation only grows, and a
-    provider's cache finds it. When that no longer fits, *step* more than is needed goes. Messages
-    that have not changed since are not counted again.
+    provider's cache finds it. When that no longer fits, *step* more than is needed goes. A request
+    that has not all messages of the last call, or has others in their place, keeps everything if
+    it fits. Messages that have not changed since are not counted again.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
     given is changed.
@@ -134,6 +135,11 @@ def fit_request(
     work = Work(reading, name, counting, shown, previous=before)
     share = _step(step, previous)
     work.limit(given, context_window, max_output_tokens, share)
+    if not work.goes_on:
+        # Another conversation began alike: what left that one is missed here only if it must be.
+        whole = Work(reading, name, counting, shown, previous=before, carries=False)
+        whole.limit(given, context_window, max_output_tokens, share)
+        work = whole if whole.total <= whole.most else work
     if not work.is_changed and work.total <= work.most:
         return work.answer(request)
     fitted = work.fit(steps)

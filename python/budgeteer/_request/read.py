@@ -121,16 +121,19 @@ class Reading:
 
     def option(self, *names: str) -> Any:
         """Return the first of the options of these names that is given, None without."""
+        return self._named(names)[1]
+
+    def _named(self, names: Sequence[str]) -> tuple[str, Any]:
         for fields in self._places:
             for name in names:
                 if fields.get(name) is not None:
-                    return fields[name]
-        return None
+                    return name, fields[name]
+        return "", None
 
     def number(self, *names: str) -> int | None:
         """Return the same for a number of tokens."""
-        found = self.option(*names)
-        return None if found is None else _validate.tokens(f"request[{names[0]!r}]", found)
+        name, found = self._named(names)
+        return None if found is None else _validate.tokens(f"request[{name!r}]", found)
 
 
 def read_request(request: object, known: Any = None) -> Reading:

@@ -69,8 +69,15 @@ class Work:
         template: ChatTemplate | None = None,
         extra: int = 0,
         previous: FittedRequest | None = None,
+        *,
+        carries: bool = True,
     ) -> None:
-        """Count all that it has; *extra* is what a template writes beyond what it did before."""
+        """
+        Count all that it has.
+
+        *extra* is what a template writes beyond what it did before; *carries* says whether to do
+        again what was done to the messages of *previous*.
+        """
         self.reading, self.counter, self.template = reading, counter, template
         self.extra = extra
         self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
@@ -93,9 +100,11 @@ class Work:
         self.counted: Counted | None = None
         if previous is not None and template is None:
             self.counted = Counted.of(reading, self.entries, counter, name)
-        if past is not None:
+        self.goes_on = True
+        if past is not None and carries:
             self.entries = [*self.entries]
             self._carry(past.pairs())
+            self.goes_on = self.goes_on and len(past.given) <= len(self.entries)
         self.parted = [
             entry
             for entry in self.entries
@@ -128,6 +137,7 @@ class Work:
             if entry.item.section is not None or entry.gone is not None:
                 continue
             if not same(entry.item.value, given):
+                self.goes_on = False
                 break
             if made is None:
                 entry.gone = "before"

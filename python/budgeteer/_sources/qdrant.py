@@ -64,7 +64,7 @@ class QdrantRetriever:
         to_chunk: Makes a chunk from a payload, the point's id and the score, instead of *fields*.
         query_filter: A ``qdrant_client.models.Filter`` that points must match.
         page_size: The number of points in the first page; it doubles with each page.
-        timeout: The most seconds, a whole number, for a server's answer.
+        timeout: The most seconds, a whole number, for the answer of the server at *url*.
         name: Its name in errors.
 
     Raises:
@@ -101,7 +101,7 @@ class QdrantRetriever:
     ) -> None:
         self.collection: str = _validate.text("collection", collection)
         self.name: str = f"qdrant:{collection}" if name is None else _validate.text("name", name)
-        _check_place(path, url, api_key_env, client)
+        _check_place(path, url, api_key_env, client, timeout)
         _check_callables(embedder, to_chunk, fields)
         if client is not None:
             _check_client(client)
@@ -314,7 +314,6 @@ class QdrantRetriever:
                     key = os.environ.get(self._api_key_env) if self._api_key_env else None
                     place |= {"api_key": key, "check_compatibility": False}
                 else:
-                    place.pop("timeout", None)
                     place["force_disable_check_same_thread"] = True
                     place.setdefault("path", None)
                     if place["path"] is None:
@@ -378,7 +377,9 @@ class QdrantRetriever:
         return [self._to_chunk(p.payload or {}, p.id, sign * p.score) for p in points]
 
 
-def _check_place(path: object, url: object, api_key_env: object, client: object) -> None:
+def _check_place(
+    path: object, url: object, api_key_env: object, client: object, timeout: object
+) -> None:
     if sum(value is not None for value in (path, url, client)) > 1:
         raise InvalidArgumentError("only one of path, url and client can be given")
     if path is not None and not isinstance(path, (str, os.PathLike)):
@@ -388,8 +389,9 @@ def _check_place(path: object, url: object, api_key_env: object, client: object)
     for key, value in (("url", url), ("api_key_env", api_key_env)):
         if value is not None:
             _validate.text(key, value)
-    if api_key_env is not None and url is None:
-        raise InvalidArgumentError("api_key_env needs a url to go with")
+    for key, value in (("api_key_env", api_key_env), ("timeout", timeout)):
+        if value is not None and url is None:
+            raise InvalidArgumentError(f"{key} needs a url to go with")
 
 
 def _check_client(client: object) -> None:

@@ -138,7 +138,7 @@ class BudgetMiddleware(AgentMiddleware):
             ),
         }
         answer = request.response_format
-        if answer is not None and not isinstance(answer, ToolStrategy):
+        if answer is not None and not isinstance(answer, ToolStrategy) and _is_single(answer):
             asked.update(ProviderStrategy(_schema(answer)).to_model_kwargs())
         fitted = self._fit({key: value for key, value in asked.items() if value is not None})
         messages = fitted.request["messages"][len(given) :]
@@ -159,6 +159,14 @@ def _tools(request: ModelRequest[Any]) -> list[dict[str, Any]]:
         way = answer if isinstance(answer, ToolStrategy) else ToolStrategy(_schema(answer))
         found += [OutputToolBinding.from_schema_spec(spec).tool for spec in way.schema_specs]
     return [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in found]
+
+
+def _is_single(answer: Any) -> bool:
+    """Return whether an answer has one schema; of several a model chooses by a tool for each."""
+    return (
+        isinstance(answer, ProviderStrategy)
+        or len(ToolStrategy(_schema(answer)).schema_specs) == 1
+    )
 
 
 def _schema(answer: Any) -> Any:

@@ -51,21 +51,51 @@ def as_packer(packer: object, template: Template | Prompt | None = None) -> Pack
     return packer if template is None else replace(packer, template=template)
 
 
+def taken(packer: Any) -> Any:
+    """Return what `as_packer` took, whatever becomes of a mapping that was given."""
+    if isinstance(packer, Mapping):
+        return {**packer}
+    return packer if isinstance(packer, Packer) else int(packer)
+
+
 def plain(packer: Any) -> Any:
     """
-    Return *packer* as it may be written into a file, a number or a mapping of options.
+    Return what `taken` returned as it may be written into a file, an int or a mapping of options.
 
     Raises:
         InvalidArgumentError: An option has no such form.
 
     """
-    if not isinstance(packer, Packer):
+    if isinstance(packer, int):
         return packer
-    options = {item.name: getattr(packer, item.name) for item in fields(packer) if item.init}
-    problem = beyond_json(Packer, packer, options)
+    if isinstance(packer, Packer):
+        options = {item.name: getattr(packer, item.name) for item in fields(packer) if item.init}
+        made = packer
+    else:
+        options = {**packer}
+        made = as_packer(packer)
+    problem = beyond_json(Packer, made, options)
     if problem:
         raise InvalidArgumentError(problem)
     return options
+
+
+class Kept:
+    """Keeps a packer for as long as what it is made of is the same; copies keep none."""
+
+    def __init__(self) -> None:
+        self._made: tuple[tuple[Any, ...], Packer] | None = None
+
+    def get(self, given: tuple[Any, ...], make: Callable[[], Packer]) -> Packer:
+        """Return the packer that *make* makes of *given*."""
+        made = self._made
+        if made is None or any(a is not b for a, b in zip(given, made[0], strict=True)):
+            made = self._made = given, make()
+        return made[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the packer behind: its template may be a function within another."""
+        return Kept, ()
 
 
 def written(write: Callable[[Any], str] | None, separator: str) -> Template:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import count
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import SYSTEM_ROLES, Counter, chosen, model_name
+from budgeteer._messages.previous import same, stable
 from budgeteer._messages.views import view_of
 from budgeteer._request.fit import fit_request
 from budgeteer._request.result import FittedRequest
@@ -26,8 +28,9 @@ class Fitter:
     """
     `fit_request` with options chosen once, and the requests of before.
 
-    A conversation is known by its model and its first message that is not the system's. Whatever
-    is remembered, a request fits; it only decides how much of the prompt's beginning stays.
+    A request goes on with the conversation of which it has all messages, and what left that one
+    stays away. Conversations may begin alike: they are looked for by the model and the first
+    message that is not the system's. Whatever is remembered, a request fits.
     """
 
     def __init__(
@@ -46,31 +49,62 @@ class Fitter:
         self._model, self._window = model, context_window
         self._output = max_output_tokens
         self._lock = Lock()
-        self._sent: OrderedDict[tuple[str, int], tuple[FittedRequest, int]] = OrderedDict()
+        self._sent: OrderedDict[int, _Sent] = OrderedDict()
+        self._numbers = count()
         self._bytes = 0
 
     def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
         """Return the request that fits; the errors are those of `fit_request`."""
-        key = _conversation(request)
+        beginning, items = _beginning(request), _items(request)
         with self._lock:
-            previous, _ = self._sent.get(key, (None, 0))
+            alike = [
+                (number, sent)
+                for number, sent in reversed(self._sent.items())
+                if sent.beginning == beginning
+            ]
+        number, before = next(
+            (one for one in alike if _goes_on(one[1].fitted, items)), (None, None)
+        )
+        if before is None and alike:
+            # It has a part of what was sent for another one: as much of it as can be stays.
+            before = alike[0][1]
         fitted = fit_request(
             request,
             model=self._model,
             context_window=self._window,
             max_output_tokens=self._output,
             counter=self._counter,
-            previous=previous,
+            previous=before and before.fitted,
         )
-        size = _size(request)
+        sent = _Sent(beginning, fitted, _size(request))
         with self._lock:
-            _, before = self._sent.pop(key, (None, 0))
-            self._sent[key] = (fitted, size)
-            self._bytes += size - before
+            self._forget(number)
+            self._sent[next(self._numbers)] = sent
+            self._bytes += sent.size
             while len(self._sent) > CONVERSATIONS or self._bytes > MAX_BYTES:
-                _, (_, gone) = self._sent.popitem(last=False)
-                self._bytes -= gone
+                self._forget(next(iter(self._sent)))
         return fitted
+
+    def _forget(self, number: int | None) -> None:
+        if number is not None and (gone := self._sent.pop(number, None)) is not None:
+            self._bytes -= gone.size
+
+
+class _Sent(NamedTuple):
+    """What was sent last for a conversation."""
+
+    beginning: tuple[str, int]
+    fitted: FittedRequest
+    size: int
+
+
+def _goes_on(fitted: FittedRequest, items: Sequence[Any]) -> bool:
+    """Return whether messages are those of a request before, and perhaps more."""
+    past = fitted._past
+    given = [] if past is None else past.given
+    # What differs does so at the end, mostly.
+    ends_alike = 0 < len(given) <= len(items) and same(given[-1], items[len(given) - 1])
+    return ends_alike and stable(given, items) == len(given)
 
 
 def _size(request: Mapping[str, Any]) -> int:
@@ -90,11 +124,14 @@ def _size(request: Mapping[str, Any]) -> int:
     return found
 
 
-def _conversation(request: Mapping[str, Any]) -> tuple[str, int]:
-    """Return what tells the conversation of a request from others."""
+def _items(request: Mapping[str, Any]) -> Sequence[Any]:
     found = next((request[key] for key in _KEYS if request.get(key) is not None), ())
-    items = found if isinstance(found, (list, tuple)) else (found,)
-    for item in items:
+    return found if isinstance(found, (list, tuple)) else (found,)
+
+
+def _beginning(request: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the model, and a hash of the first message that is not the system's."""
+    for item in _items(request):
         view = view_of(item)
         fields = {"content": item} if view is None else view.fields
         if fields.get("role") not in SYSTEM_ROLES:

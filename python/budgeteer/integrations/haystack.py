@@ -21,12 +21,12 @@ from budgeteer._pack.packer import Packer
 from budgeteer._pack.template import Prompt
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import as_packer, plain, written
+from budgeteer.integrations._packers import as_packer, plain, taken, written
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
     from haystack.components.builders import PromptBuilder
-    from haystack.dataclasses import ChatMessage
+    from haystack.dataclasses import ChatMessage, TextContent
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
@@ -69,8 +69,8 @@ class BudgetPacker:
     def __init__(
         self, packer: Packer | Mapping[str, Any] | int, *, separator: str = "\n\n"
     ) -> None:
-        self._given, self._separator = packer, separator
         self._packer = as_packer(packer, written(None, separator))
+        self._given, self._separator = taken(packer), separator
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -98,6 +98,7 @@ class BudgetPacker:
             {'documents': []}
 
         """
+        documents = _documents(documents)
         packing = self._packer.pack(query, [_chunk(document) for document in documents])
         kept = []
         for chunk in packing.kept:
@@ -151,17 +152,21 @@ class BudgetPromptBuilder:
         *,
         required_variables: list[str] | Literal["*"] | None = "*",
     ) -> None:
-        self._template, self._given = template, packer
+        if required_variables not in (None, "*"):
+            for i, name in enumerate(_validate.batch("required_variables", required_variables)):
+                _validate.text(f"required_variables[{i}]", name)
+        self._template = _validate.text("template", template)
         self._required = required_variables
         self._packer = as_packer(packer)
+        self._given = taken(packer)
         as_packer(packer, Prompt(str))  # whether its options go with a function that writes
         self._builder = PromptBuilder(template, required_variables=required_variables)
         names = self._builder.variables
         if "documents" not in names:
             raise InvalidArgumentError("template must have a variable 'documents'")
         for name in names:
-            is_required = required_variables == "*" or name in (required_variables or ())
-            component.set_input_type(self, name, Any, **({} if is_required else {"default": ""}))
+            default = {} if self._is_required(name) else {"default": ""}
+            component.set_input_type(self, name, Any, **default)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -180,11 +185,18 @@ class BudgetPromptBuilder:
         )
 
     @component.output_types(prompt=str, documents=list[Document])
-    def run(self, **variables: Any) -> dict[str, Any]:
+    def run(
+        self,
+        template: str | None = None,
+        template_variables: dict[str, Any] | None = None,
+        **variables: Any,
+    ) -> dict[str, Any]:
         """
         Return the prompt, and the documents that are in it, in its order.
 
         Args:
+            template: A template for this run, instead of the builder's own.
+            template_variables: Variables that go before those given by name.
             variables: Those of the template, the documents among them.
 
         Examples:
@@ -192,11 +204,14 @@ class BudgetPromptBuilder:
             {'prompt': 'Hello.[]', 'documents': []}
 
         """
-        documents = variables.get("documents") or []
+        variables = {**variables, **(template_variables or {})}
+        if "documents" not in variables and self._is_required("documents"):
+            raise InvalidArgumentError("documents must be given, as required_variables says")
+        documents = _documents(variables.get("documents") or ())
 
         def render(chunks: list[dict[str, Any]]) -> str:
-            kept = [chunk["document"] for chunk in chunks]
-            prompt: str = self._builder.run(**{**variables, "documents": kept})["prompt"]
+            given = {**variables, "documents": [chunk["document"] for chunk in chunks]}
+            prompt: str = self._builder.run(template, given)["prompt"]
             return prompt
 
         queries = (variables.get(name) for name in ("query", "question"))
@@ -206,6 +221,9 @@ class BudgetPromptBuilder:
         if not packing.text:
             self._check_empty(render([]))
         return {"prompt": packing.text, "documents": [documents[k.index] for k in packing.kept]}
+
+    def _is_required(self, name: str) -> bool:
+        return self._required == "*" or name in (self._required or ())
 
     def _check_empty(self, prompt: str) -> None:
         """Refuse a prompt that is over the budget without any document."""
@@ -224,6 +242,8 @@ class _Counting:
     def __init__(self, model: str | None = None, *, counter: str | None = None) -> None:
         self._model, self._counter = model, counter
         model_name(model)
+        if counter is not None:
+            _validate.text("counter", counter)
         self._counting = chosen(counter, model)
 
     def to_dict(self) -> dict[str, Any]:
@@ -391,6 +411,15 @@ def _dict(item: object, **parameters: Any) -> dict[str, Any]:
     return found
 
 
+def _documents(given: Any) -> list[Document]:
+    documents = [*_validate.iterable("documents", given)]
+    for i, document in enumerate(documents):
+        if not isinstance(document, Document):
+            kind = _validate.type_name(document)
+            raise InvalidArgumentError(f"documents[{i}] must be a Document, not {kind}")
+    return documents
+
+
 def _chunk(document: Document) -> dict[str, Any]:
     return {
         "text": document.content or "",
@@ -402,8 +431,27 @@ def _chunk(document: Document) -> dict[str, Any]:
 
 
 def _views(messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    """Return messages as Haystack sends them to OpenAI."""
-    return [message.to_openai_dict_format(require_tool_call_ids=False) for message in messages]
+    """Return messages as Haystack sends them to OpenAI, results of several parts as they are."""
+    return [_result_view(message) or _sent(message) for message in messages]
+
+
+def _sent(message: ChatMessage) -> dict[str, Any]:
+    sent: dict[str, Any] = message.to_openai_dict_format(require_tool_call_ids=False)
+    return sent
+
+
+def _result_view(message: ChatMessage) -> dict[str, Any] | None:
+    """Return a tool's message whose result has several parts: chat completions take no images."""
+    if len(message.tool_call_results) != 1 or isinstance(message.tool_call_results[0].result, str):
+        return None
+    [found] = message.tool_call_results
+    parts = [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextContent)
+        else _sent(ChatMessage.from_user(content_parts=[part]))["content"][0]
+        for part in found.result
+    ]
+    return {"role": "tool", "tool_call_id": found.origin.id, "content": parts}
 
 
 def _flat(tools: Any) -> list[Any]:
@@ -415,7 +463,14 @@ def _flat(tools: Any) -> list[Any]:
 
 
 def _shortened(message: ChatMessage, view: dict[str, Any]) -> ChatMessage:
-    """Return a message of a tool with another text."""
+    """Return a message of a tool with other texts."""
     [found] = message.tool_call_results
-    [text] = result_texts(view)
-    return ChatMessage.from_tool(text, found.origin, found.error, {**message.meta})
+    texts = iter(result_texts(view))
+    if isinstance(view["content"], str):  # one line stands for all parts of a masked result
+        result: Any = next(texts)
+    else:
+        result = [
+            TextContent(next(texts)) if isinstance(part, TextContent) else part
+            for part in found.result
+        ]
+    return ChatMessage.from_tool(result, found.origin, found.error, {**message.meta})

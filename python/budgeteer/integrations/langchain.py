@@ -9,7 +9,6 @@ agent fit; it is the only one that needs ``langchain`` itself, from 1.0 on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from budgeteer._count.limits import ModelLimits
@@ -19,13 +18,14 @@ from budgeteer._pack.packing import Packing
 from budgeteer._validate import type_name
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import as_packer, written
+from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
 
 try:
     from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.messages import BaseMessage
     from langchain_core.prompts import BasePromptTemplate, format_document
     from langchain_core.runnables import Runnable, RunnableLambda
+    from pydantic import PrivateAttr, field_serializer
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
@@ -69,6 +69,7 @@ class BudgetCompressor(BaseDocumentCompressor):
     packer: Any
     document_prompt: Any = None
     separator: str = "\n\n"
+    _kept: Kept = PrivateAttr(default_factory=Kept)
 
     def __init__(
         self,
@@ -80,12 +81,19 @@ class BudgetCompressor(BaseDocumentCompressor):
         # Before pydantic's own checks, which would hide the type of an error.
         as_packer(packer, written(_writer(document_prompt), separator))
         options = {"document_prompt": document_prompt, "separator": separator}
-        super().__init__(**{"packer": packer, **options})
+        super().__init__(**{"packer": taken(packer), **options})
 
-    @cached_property
+    @field_serializer("packer")
+    def _write_packer(self, packer: Any) -> Any:
+        return plain(packer)
+
+    @property
     def _packer(self) -> Packer:
         """The packer that counts documents as LangChain writes them."""
-        return as_packer(self.packer, written(_writer(self.document_prompt), self.separator))
+        given = (self.packer, self.document_prompt, self.separator)
+        return self._kept.get(
+            given, lambda: as_packer(given[0], written(_writer(given[1]), given[2]))
+        )
 
     def compress_documents(
         self,

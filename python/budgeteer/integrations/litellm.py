@@ -7,7 +7,7 @@ asks no hook before a call that is not awaited: `fitted` wraps a function instea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar
@@ -148,20 +148,24 @@ def fitted(
             f"function must be a function, not {_validate.type_name(function)}"
         )
     taken = signature(function)
-    rest = [name for name, it in taken.parameters.items() if it.kind is Parameter.VAR_KEYWORD]
-    if not {"messages", "input"} & {*taken.parameters}:
+    kinds = {name: it.kind for name, it in taken.parameters.items()}
+    rest = next((name for name in kinds if kinds[name] is Parameter.VAR_KEYWORD), "")
+    if not {"messages", "input"} & {*kinds}:
         raise InvalidArgumentError("function must take messages or input, as litellm.completion")
     fit = Fitter(model, context_window, max_output_tokens, counter)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = taken.bind(*args, **kwargs).arguments
-        for name in rest:
-            given.update(given.pop(name, {}))
-        return function(**_request(fit, given))
+        bound = taken.bind(*args, **kwargs)
+        given = bound.arguments
+        others = given.get(rest, {})
+        made = fit({**{name: given[name] for name in given if name != rest}, **others}).request
+        for part in (given, others):
+            for name in {*part} - {rest}:
+                if name in made:
+                    part[name] = made[name]
+                else:
+                    del part[name]
+        return function(*bound.args, **bound.kwargs)
 
     return call  # type: ignore[return-value]  # it takes and returns the same
-
-
-def _request(fit: Fitter, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**fit(given).request}

@@ -8,7 +8,6 @@ LlamaIndex: nodes and chat histories within a budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from budgeteer import _validate
@@ -18,11 +17,11 @@ from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer._pack.packer import Packer
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import as_packer, written
+from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
-    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.bridge.pydantic import PrivateAttr, field_serializer
     from llama_index.core.llms import LLM
     from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseChatStoreMemory
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -64,16 +63,23 @@ class BudgetPostprocessor(BaseNodePostprocessor):
 
     """
 
-    packer: Any = Field(exclude=True)
+    packer: Any
+    _kept: Kept = PrivateAttr(default_factory=Kept)
 
     def __init__(self, *, packer: Packer | Mapping[str, Any] | int, **base: Any) -> None:
         as_packer(packer, written(_write, "\n\n"))  # before pydantic, which would hide its error
-        super().__init__(**{"packer": packer, **base})
+        _check_known(type(self), base)
+        super().__init__(**{"packer": taken(packer), **base})
 
-    @cached_property
+    @field_serializer("packer")
+    def _write_packer(self, packer: Any) -> Any:
+        return plain(packer)
+
+    @property
     def _packer(self) -> Packer:
         """The packer that counts nodes as LlamaIndex writes them."""
-        return as_packer(self.packer, written(_write, "\n\n"))
+        packer = self.packer
+        return self._kept.get((packer,), lambda: as_packer(packer, written(_write, "\n\n")))
 
     @classmethod
     def class_name(cls) -> str:
@@ -99,6 +105,17 @@ class BudgetPostprocessor(BaseNodePostprocessor):
         chunks = [_chunk(node) for node in nodes]
         packing = await self._packer.apack(_query(query_bundle), chunks)
         return [nodes[kept.index] for kept in packing.kept]
+
+
+def _check_known(item: Any, given: Mapping[str, Any]) -> None:
+    """Refuse options that a class does not have, which LlamaIndex takes and forgets."""
+    for name in given:
+        if name not in item.model_fields:
+            known = [*item.model_fields]
+            raise InvalidArgumentError(
+                f"{name[:80]} is not an option of {item.__name__}; known are "
+                f"{', '.join(map(repr, known))}{_validate.did_you_mean(name, known)}"
+            )
 
 
 def _query(bundle: QueryBundle | None) -> str:
@@ -175,8 +192,8 @@ class BudgetMemory(BaseChatStoreMemory):
     """
 
     max_tokens: int
-    model: Any = Field(default=None, exclude=True)
-    counter: Any = Field(default=None, exclude=True)
+    model: Any = None
+    counter: Any = None
     _previous: Trimmed[Any] | list[Any] = PrivateAttr(default_factory=list)
 
     def __init__(
@@ -190,8 +207,18 @@ class BudgetMemory(BaseChatStoreMemory):
         limit = _validate.tokens("max_tokens", max_tokens)
         model_name(model)
         chosen(counter, model)
+        _check_known(type(self), store)
         given = {"max_tokens": limit, "model": model, "counter": counter}
         super().__init__(**given, **store)
+
+    @field_serializer("model", "counter")
+    def _write_name(self, value: Any, info: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        raise InvalidArgumentError(
+            f"{info.field_name} is a {_validate.type_name(value)}, which has no JSON form: give "
+            "its name"
+        )
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield what is shown: not the store, which would show the messages."""

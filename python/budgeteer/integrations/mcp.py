@@ -7,9 +7,10 @@ MCP: a server of three tools, for programs that speak the Model Context Protocol
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import Chunk
@@ -21,11 +22,12 @@ from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Lexical
 from budgeteer._sources.folder import text_files
 from budgeteer._sources.pieces import pieces_of
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.errors import BudgeteerError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
 
 try:
     from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
     from pydantic import Field
 except ImportError as _error:
     raise missing(__name__, _error) from None
@@ -38,6 +40,7 @@ _LARGEST = 400
 _Model = Annotated[
     str, Field(description="The model that reads the text; it decides how to count")
 ]
+_F = TypeVar("_F", bound=Callable[..., Any])
 _Tokens = Annotated[int, Field(description="The most tokens of the answer", ge=0)]
 
 
@@ -97,11 +100,30 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
     ) -> str:
         """Cut a text so that it stays what it is; what is left out is counted in its place."""
         counter = _counter(model)
-        return fit_output(text, max_tokens, query=query, kind=kind, counter=counter).text
+        try:
+            return fit_output(text, max_tokens, query=query, kind=kind, counter=counter).text
+        except InvalidArgumentError as error:
+            message = str(error)  # which names an argument as `fit_output` does
+            if message.startswith("value "):
+                message = f"text {message.removeprefix('value ')}"
+            raise InvalidArgumentError(message) from None
 
     for tool in (ask, count, cut) if read else (count, cut):
-        made.tool(structured_output=False)(tool)
+        made.tool(structured_output=False)(_told(tool))
     return made
+
+
+def _told(tool: _F) -> _F:
+    """Return a tool whose errors the model is told: it can mend what it asked for."""
+
+    @wraps(tool)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return tool(*args, **kwargs)
+        except BudgeteerError as error:
+            raise ToolError(str(error)) from None
+
+    return call  # type: ignore[return-value]  # it takes and returns the same
 
 
 def _path(path: Any) -> str:

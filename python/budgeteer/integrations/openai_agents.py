@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, chosen
 from budgeteer._messages.trim import trim_messages
+from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter
 
@@ -130,9 +132,13 @@ class BudgetSession:
         model: str | ModelLimits | None = None,
         counter: Counter | None = None,
     ) -> None:
+        if not hasattr(session, "get_items"):
+            raise InvalidArgumentError(
+                f"session must be a Session, not {_validate.type_name(session)}"
+            )
         self.session = session
         self.session_id: str = session.session_id
-        self.session_settings: SessionSettings | None = session.session_settings
+        self.session_settings: SessionSettings | None = getattr(session, "session_settings", None)
         self._trim = partial(
             trim_messages,
             max_tokens=_validate.tokens("max_tokens", max_tokens),
@@ -214,7 +220,10 @@ async def _tools(agent: Agent[Any], context: Any) -> list[dict[str, Any]]:
             shown.append({"type": tool.name})
     for target in agent.handoffs:
         to = handoff(target) if isinstance(target, Agent) else target
-        shown.append(_function(to.tool_name, to.tool_description, to.input_json_schema))
+        is_on = to.is_enabled
+        is_on = is_on if isinstance(is_on, bool) else is_on(RunContextWrapper(context), agent)
+        if await is_on if isawaitable(is_on) else is_on:
+            shown.append(_function(to.tool_name, to.tool_description, to.input_json_schema))
     return shown
 
 

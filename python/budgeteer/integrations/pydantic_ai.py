@@ -160,8 +160,12 @@ def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
-            text = part.model_response() if kind == "retry-prompt" else part.model_response_str()
-            yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": text}
+            content = (
+                part.model_response() if kind == "retry-prompt" else part.model_response_str()
+            )
+            if files := getattr(part, "files", ()):
+                content = [{"type": "text", "text": content}, *map(_medium, files)]
+            yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
             yield {"role": "user", "content": part.model_response()}
         else:  # what a version knows and this does not: it stays, and errs high
@@ -240,6 +244,6 @@ def _rebuilt(
 
 
 def _shortened(part: Any, view: dict[str, Any]) -> Any:
-    """Return the part of a result with another text."""
+    """Return the part of a result with another text, and its files where they stay."""
     [text] = result_texts(view)
-    return replace(part, content=text)
+    return replace(part, content=text if isinstance(view["content"], str) else [text, *part.files])

@@ -144,6 +144,19 @@ def test_a_prompt_that_cannot_fit():
             "overflow must be 'skip' or 'stop'",
         ),
         (lambda: BudgetPacker(Packer(9, counter=len)).to_dict(), "Packer.counter is a builtin"),
+        (lambda: BudgetPacker({"max_tokens": 9, "counter": len}).to_dict(), "Packer.counter is a"),
+        (lambda: BudgetPacker(9).run(None), "documents must be a sequence"),
+        (lambda: BudgetPacker(9).run(["tea"]), r"documents\[0\] must be a Document, not str"),
+        (lambda: BudgetPromptBuilder(None, 9), "template must be a str, not None"),
+        (
+            lambda: BudgetPromptBuilder(TEMPLATE, 9, required_variables=5),
+            "required_variables must be a sequence",
+        ),
+        (
+            lambda: BudgetPromptBuilder(TEMPLATE, 9).run(question="Which?"),
+            "documents must be given, as required_variables says",
+        ),
+        (lambda: BudgetTokenCounter(counter=len), "counter must be a str"),
         (lambda: BudgetTokenCounter(3), "model must be a str"),
         (lambda: BudgetCompactor(counter="tokens"), "counter"),
     ],
@@ -250,3 +263,54 @@ def test_in_an_agent():
 
     allow_deserialization_module(ALLOWED[0])
     assert hook.to_dict() == compaction.CompactionHook.from_dict(hook.to_dict()).to_dict()
+
+
+def test_what_is_written_is_what_was_given():
+    """A mapping that changes later changes nothing, and numbers of numpy are written."""
+    options = {"max_tokens": 8}
+    packer = BudgetPacker(options)
+    options["max_tokens"] = 99
+    packer.to_dict()["init_parameters"]["packer"]["max_tokens"] = 99
+    assert {"max_tokens": 8} == packer.to_dict()["init_parameters"]["packer"]
+    numpy = pytest.importorskip("numpy")
+    written = BudgetPacker(numpy.int64(8)).to_dict()["init_parameters"]["packer"]
+    assert (8, int) == (written, type(written))
+
+
+def test_the_inputs_of_a_prompt_builder():
+    """A template and variables of one run go before those of the builder."""
+    docs = [Document(content="Green tea.")]
+    pipeline = Pipeline()
+    pipeline.add_component("prompt", BudgetPromptBuilder("{{ documents | length }}{{ q }}", 9))
+    given_ = {"documents": docs, "q": "a", "template_variables": {"q": "b"}}
+    assert "1b" == pipeline.run({"prompt": given_})["prompt"]["prompt"]
+    given_["template"] = "{{ q }}: {{ documents | length }}"
+    assert "b: 1" == pipeline.run({"prompt": given_})["prompt"]["prompt"]
+    builder = BudgetPromptBuilder("{% for d in documents %}{{ d.content }}{% endfor %}", 9)
+    assert docs == builder.run(template_variables={"documents": docs})["documents"]
+
+
+def test_results_of_several_parts():
+    """Their texts and images count; cutting one leaves its images, masking it none."""
+    from haystack.dataclasses import ImageContent, TextContent
+
+    call = ToolCall("read", {}, id="a")
+    image = ImageContent("iVBORw0KGgo=", mime_type="image/png", validation=False)
+    parts = [TextContent("Tea. " * 300), image, TextContent("Rye. " * 300)]
+    messages = [
+        ChatMessage.from_user("What is in it?"),
+        ChatMessage.from_assistant(tool_calls=[call]),
+        ChatMessage.from_tool(parts, call),
+    ]
+    counter, compactor = BudgetTokenCounter("gpt-4o"), BudgetCompactor("gpt-4o")
+    texts = COUNT(parts[0].text) + COUNT(parts[2].text)
+    assert counter.count(messages) > texts + 700  # an image of unknown size
+
+    made = compactor.compact(messages, counter.count(messages) - texts // 2)
+    assert counter.count(made) <= counter.count(messages) - texts // 2
+    kinds = [type(part) for part in made[-1].tool_call_result.result]
+    assert [TextContent, ImageContent, TextContent] == kinds
+    more = [*messages, ChatMessage.from_assistant("It has."), ChatMessage.from_user("And rye?")]
+    for target in range(30, 2500, 60):
+        found = compactor.compact(more, target) or more
+        assert counter.count(found) <= max(target, counter.count(more))

@@ -1,9 +1,12 @@
 """LangChain: documents, histories and agents within a budget."""
 
 import asyncio
+import copy
 import json
+import pickle
 import subprocess
 import sys
+import typing
 from itertools import pairwise
 
 import pytest
@@ -190,6 +193,12 @@ class Answer(BaseModel):
     sources: list[str]
 
 
+class Aside(BaseModel):
+    """What is no answer."""
+
+    remark: str
+
+
 class Model(BaseChatModel):
     """A model that notes what reaches it, and calls a tool as often as it is told."""
 
@@ -333,3 +342,52 @@ def test_without_the_package_the_error_says_what_to_install():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "needs pip install 'budgeteer[langchain]'" in said.stdout
+
+
+def test_an_answer_of_several_schemas():
+    """A model chooses among them by a tool for each, whose schemas count."""
+    model = Model(model_name="noting")
+    union = typing.Union[Answer, Aside]  # noqa: UP007 - as it is given
+
+    for answer in (union, Answer | Aside, ToolStrategy(union)):
+        fits = BudgetMiddleware(model="gpt-4o", context_window=400)
+        agent = create_agent(model, middleware=[fits], response_format=answer)
+        state = agent.invoke({"messages": [("human", "What do they say?")]})
+        assert "ok" == state["structured_response"].text
+        assert tokens_of(*model.seen[-1]) <= 400
+    fits = BudgetMiddleware(model="gpt-4o", context_window=60)
+    small = create_agent(model, middleware=[fits], response_format=union)
+    with pytest.raises(BudgetExhaustedError, match="for tools"):
+        small.invoke({"messages": [("human", "What do they say?")]})
+
+
+def test_a_packer_that_changes():
+    """What is assigned, or another one in a copy, is heeded, and pickling forgets nothing."""
+    documents = [Document("Green tea is mild. " * 9), Document("Rye.")]
+    prompt = PromptTemplate.from_template("<{page_content}>")
+    compressor = BudgetCompressor(packer=99, document_prompt=prompt)
+    assert documents == compressor.compress_documents(documents, "tea")
+
+    copied = compressor.model_copy(update={"packer": 5})
+    assert documents[1:] == copied.compress_documents(documents, "tea")
+    assert documents == pickle.loads(pickle.dumps(compressor)).compress_documents(documents, "tea")
+    assert documents == copy.deepcopy(compressor).compress_documents(documents, "tea")
+    compressor.packer = 5
+    assert documents[1:] == compressor.compress_documents(documents, "tea")
+    compressor.packer = -1
+    with pytest.raises(InvalidArgumentError, match="packer must be from 0"):
+        compressor.compress_documents(documents, "tea")
+
+
+def test_a_compressor_is_written_by_its_options():
+    """What pydantic writes of it makes another one that does the same."""
+    written = BudgetCompressor(packer=Packer(5, ranking="bm25")).model_dump_json()
+    options = json.loads(written)["packer"]
+    assert (5, "bm25") == (options["max_tokens"], options["ranking"])
+    assert Packer(5, ranking="bm25") == Packer(**options)
+    options = {"max_tokens": 5}
+    compressor = BudgetCompressor(packer=options)
+    options["max_tokens"] = 9
+    assert {"max_tokens": 5} == compressor.model_dump()["packer"]
+    with pytest.raises(Exception, match=r"Packer\.counter is a builtin"):
+        BudgetCompressor(packer=Packer(5, counter=len)).model_dump_json()

@@ -114,6 +114,25 @@ def test_a_wrapped_function(provider, api):
     assert litellm.completion.__name__ == completion.__name__
 
 
+def test_arguments_of_a_wrapped_function():
+    """It gets them as they were given, whichever way it takes them."""
+    seen = []
+    old, new = ({"role": "user", "content": text} for text in ("tea " * 99, "Rye?"))
+
+    def named(model, *rest, messages, **others):
+        seen.append((model, rest, messages, others))
+
+    def placed(model, messages, /, **others):
+        seen.append((model, messages, others))
+
+    fitted(named, context_window=20)("gpt-4o", 1, 2, messages=[old, new], stop="x")
+    fitted(placed, context_window=20)("gpt-4o", [old, new], stop="x")
+    assert [
+        ("gpt-4o", (1, 2), [new], {"stop": "x"}),
+        ("gpt-4o", [new], {"stop": "x"}),
+    ] == seen
+
+
 def test_what_cannot_fit_is_not_sent(provider, api, hook):
     """The errors are ours, and nothing is sent."""
     long = [{"role": "user", "content": "tea " * 2000}]

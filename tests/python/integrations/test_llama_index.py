@@ -1,6 +1,7 @@
 """LlamaIndex: nodes and chat histories within a budget."""
 
 import asyncio
+import pickle
 
 import pytest
 from hypothesis import given, settings
@@ -151,6 +152,34 @@ def test_wrong_options():
             BudgetMemory(**options)
     with pytest.raises(InvalidArgumentError, match="max_tokens must be given"):
         BudgetMemory.from_defaults()
+    with pytest.raises(
+        InvalidArgumentError, match=r"modle is not an option of .*did you mean 'model'\?"
+    ):
+        BudgetMemory(max_tokens=9, modle="gpt-4o")
+    with pytest.raises(InvalidArgumentError, match="limit is not an option of BudgetPostproc"):
+        BudgetPostprocessor(packer=9, limit=9)
+
+
+def test_a_postprocessor_is_read_back():
+    """What LlamaIndex writes of it makes another one; a packer that is assigned is heeded."""
+    fits = BudgetPostprocessor(packer={"max_tokens": 99, "ranking": "bm25"})
+    found = nodes([1, 9, 2])
+    kept = fits.postprocess_nodes(found, query_str="tea")
+    read = BudgetPostprocessor.from_dict(fits.to_dict())
+    assert kept == read.postprocess_nodes(found, query_str="tea")
+    assert kept == pickle.loads(pickle.dumps(fits)).postprocess_nodes(found, query_str="tea")
+    read.packer = 0
+    assert [] == read.postprocess_nodes(found, query_str="tea")
+    with pytest.raises(Exception, match=r"Packer\.counter is a builtin"):
+        BudgetPostprocessor(packer=Packer(9, counter=len)).to_dict()
+
+
+def test_a_memory_is_not_written_with_another_counter():
+    """Its model and counter are written by their names, or not at all."""
+    options = {"max_tokens": 20, "model": "gpt-4", "counter": "words"}
+    assert options.items() <= BudgetMemory(**options).model_dump(exclude={"chat_store"}).items()
+    with pytest.raises(Exception, match="counter is a builtin_function_or_method"):
+        BudgetMemory(max_tokens=20, counter=len).model_dump(include={"counter"})
 
 
 def test_the_tokenizer():

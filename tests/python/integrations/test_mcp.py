@@ -76,6 +76,9 @@ def test_wrong_arguments():
         ("ask", {"query": "tea"}),
     )
     assert [True] * 3 == [answer.is_error for answer in answers]
+    [told] = answers[0].content  # the model is told, so that it can ask for something else
+    assert "text must be JSON for kind 'json', and is not from character" in told.text
+    assert "kind 'text' takes any str" in told.text
     with pytest.raises(InvalidArgumentError, match="cannot read 'nowhere': No such file"):
         server(["nowhere"])
     with pytest.raises(InvalidArgumentError, match="model must be a str"):

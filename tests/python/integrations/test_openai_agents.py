@@ -196,6 +196,47 @@ def test_a_session_is_one(provider):
             BudgetSession(whole, wrong)
     with pytest.raises(InvalidArgumentError, match="model"):
         BudgetSession(whole, 9, model=3)
+    with pytest.raises(InvalidArgumentError, match="session must be a Session, not None"):
+        BudgetSession(None, 9)
+
+
+def test_a_session_without_settings():
+    """What the package takes for a session is one here."""
+
+    class Own:
+        session_id = "own"
+
+        async def get_items(self, limit=None):
+            return [{"role": "user", "content": text} for text in ("Tea? " * 99, "And rye?")]
+
+    assert ["And rye?"] == [
+        item["content"] for item in asyncio.run(BudgetSession(Own(), 12).get_items())
+    ]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("kind", [bool, "function", "coroutine"])
+def test_handoffs_that_are_disabled(is_enabled, kind):
+    """A handoff counts where it reaches the model, and not else."""
+
+    async def later(context, agent):
+        return is_enabled
+
+    says = {"function": lambda context, agent: is_enabled, "coroutine": later}.get(
+        kind, is_enabled
+    )
+    to = agents.handoff(Agent("taster", handoff_description="Tastes. " * 50), is_enabled=says)
+    data = agents.run.CallModelData(
+        agents.run.ModelInputData([{"role": "user", "content": "Hello?"}], None),
+        Agent("house", model="gpt-4o", handoffs=[to]),
+        None,
+    )
+    fits = input_filter(context_window=60)
+    if is_enabled:
+        with pytest.raises(BudgetExhaustedError, match="for tools"):
+            asyncio.run(fits(data))
+    else:
+        assert data.model_data.input == asyncio.run(fits(data)).input
 
 
 def test_what_cannot_fit_is_not_sent(provider):

@@ -164,3 +164,32 @@ def test_wrong_arguments():
         BudgetHistory(context_window="9")
     with pytest.raises(InvalidArgumentError, match="model must be a str"):
         BudgetHistory(model=3)
+
+
+def test_media_in_a_result_count():
+    """The images of a tool's result count, and stay where only its text is cut."""
+    image = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+    messages = [
+        ModelRequest(parts=[UserPromptPart("What is in it?")]),
+        ModelResponse(parts=[ToolCallPart("read", {}, "a")]),
+        ModelRequest(parts=[ToolReturnPart("read", ["A photo. " * 400, image], "a")]),
+    ]
+    seen = []
+
+    def answer(given, _):
+        seen.append(given[-1].parts[0].content)
+        return ModelResponse(parts=[TextPart("ok")])
+
+    def ask(window):
+        fits = BudgetHistory(model="gpt-4o", context_window=window)
+        agent = Agent(FunctionModel(answer), capabilities=[fits])
+        asyncio.run(agent.run(message_history=messages))
+
+    ask(9_000)
+    assert messages[-1].parts[0].content == seen.pop()
+    ask(1_900)
+    [text, kept] = seen.pop()
+    assert image == kept
+    assert len(text) < 9 * 400
+    with pytest.raises(BudgetExhaustedError):
+        ask(700)

@@ -47,7 +47,25 @@ def block(kind, **fields):
         ),
         (block("audio", audio="AAE="), {"type": "audio", "source": {"data": "AAE="}}),
         (block("document", data=b"\x00"), {"type": "document", "source": {"data": "AA=="}}),
-        (block("cache", url=None), {"type": "cache", "source": {"type": "url", "url": ""}}),
+        (block("cache", cache_control={}), {"type": "text", "text": ""}),
+        (
+            block("citable", title="T", source="a.md", content=[block("text", text="Hi")]),
+            {
+                "type": "citable",
+                "title": "T",
+                "source": "a.md",
+                "content": [{"type": "text", "text": "Hi"}],
+            },
+        ),
+        (
+            block("citation", title="T", source="a.md", cited_content=block("text", text="Hi")),
+            {
+                "type": "citation",
+                "title": "T",
+                "source": "a.md",
+                "content": [{"type": "text", "text": "Hi"}],
+            },
+        ),
     ],
 )
 def test_a_block_of_llamaindex(given, part):
@@ -175,3 +193,49 @@ def test_a_reference_to_an_item_is_refused():
     ):
         with pytest.raises(InvalidArgumentError, match=r"^the item_reference 'fc_1' stands"):
             refused()
+
+
+def test_calls_of_langchain_that_could_not_be_read():
+    """They are sent as calls too, with the arguments as they are; each is counted once."""
+    calls = [{"id": "a", "name": "read", "args": {"path": "b"}}]
+    broken = [{"id": "b", "name": "read", "args": '{"path": ', "error": "cut off"}]
+    blocks = [{"type": "tool_call", **calls[0]}, {"type": "text", "text": "Hm"}]
+
+    fields = view_of(langchain(tool_calls=calls, invalid_tool_calls=broken)).fields
+    shown = [(call["id"], call["function"]["arguments"]) for call in fields["tool_calls"]]
+    assert [("a", '{"path": "b"}'), ("b", '{"path": ')] == shown
+    fields = view_of(langchain(content=blocks, tool_calls=calls)).fields
+    assert [{"type": "text", "text": ""}, blocks[1]] == fields["content"]
+    assert 1 == len(fields["tool_calls"])
+
+
+def test_media_in_a_response_of_gemini():
+    """They are parts of the result, whose text can be another one."""
+    blob = {"inline_data": {"mime_type": "image/png", "data": b"\x00"}}
+    response = {"name": "read", "response": {"output": "long"}, "parts": [blob]}
+    message = {"role": "user", "parts": [{"function_response": response}]}
+
+    [part] = view_of(message).fields["content"]
+    medium = {"type": "image", "source": {"data": "AA==", "media_type": "image/png"}}
+    assert [{"type": "text", "text": "long"}, medium] == part["content"]
+    assert ["long"] == result_texts(message)
+    [made] = with_results(message, ["short"])["parts"]
+    assert {**response, "response": {"output": "short"}} == made["function_response"]
+
+
+def test_an_approval_stays_with_its_request():
+    """Neither is kept without the other, whatever stands between them."""
+    request = {"type": "mcp_approval_request", "id": "m1", "name": "read", "arguments": "{}"}
+    answer = {"type": "mcp_approval_response", "approval_request_id": "m1", "approve": True}
+    items = [
+        {"role": "user", "content": "Read it. " * 20},
+        request,
+        {"role": "user", "content": "Yes."},
+        answer,
+        {"role": "assistant", "content": "It started. " * 20},
+        {"role": "user", "content": "And now?"},
+    ]
+    for limit in range(10, 300, 10):
+        kept = [*trim_messages(items, limit)]
+        assert (request in kept) == (answer in kept)
+    assert request in kept

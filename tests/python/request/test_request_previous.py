@@ -11,6 +11,7 @@ from request_support import KEYS, PROVIDERS, TURNS, VALIDATORS, conversation, re
 from support import Recorder
 
 from budgeteer import BudgetExhaustedError, InvalidArgumentError, fit_request, get_counter
+from budgeteer.integrations._requests import Fitter
 from budgeteer.window import count_messages
 
 COUNT = get_counter("words").count
@@ -253,3 +254,42 @@ def test_it_can_be_pickled():
     )
     assert one.request == other.request
     assert one.report == other.report
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_another_conversation_that_fits_is_whole(provider):
+    """What left a conversation is missed in one that began alike only if that does not fit."""
+    key = KEYS[provider]
+    turns = [(f"question {i} " * 90, [], True) for i in range(9)]
+    whole = conversation(provider, turns)
+    window = recount(provider, whole, COUNT) * 2 // 3
+    previous = fit_request(whole, context_window=window, counter="words")
+    assert len(previous.request[key]) < len(whole[key])
+    options = {"context_window": window, "counter": "words", "previous": previous}
+
+    other = conversation(provider, [turns[0], ("another question", [], True)])
+    assert fit_request(other, **options).request is other
+    shorter = conversation(provider, turns[:2])
+    assert fit_request(shorter, **options).request is shorter
+    longer = conversation(provider, [*turns[:-1], ("another question " * 90, [], True)])
+    fitted = fit_request(longer, **options)
+    assert recount(provider, fitted.request, COUNT) == fitted.total_tokens <= window
+    assert "as in the previous request" in {change.reason for change in fitted.report.changes}
+
+
+def test_conversations_that_begin_alike_are_told_apart():
+    """Each goes on with what was sent for it, and none loses what left another one."""
+    fitter = Fitter("gpt-4o", 400, 0, "words")
+    shots = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi!"}]
+    long, sent = [*shots], []
+    for i in range(9):
+        long.append({"role": "user", "content": f"A{i} " * 90})
+        request = {"messages": [*long]}
+        fitted = fitter(request)
+        assert fitted.request == fit_request(request, model="gpt-4o", context_window=400,
+            counter="words", previous=sent[-1] if sent else None).request  # fmt: skip
+        sent.append(fitted)
+        long.append({"role": "assistant", "content": "ok"})
+        short = [*shots, {"role": "user", "content": f"B{i}"}]
+        assert fitter({"messages": short}).request["messages"] is short
+    assert len(sent[-1].request["messages"]) < len(long) - 1

@@ -85,7 +85,7 @@ def test_conversations_are_bounded_by_bytes(monkeypatch, make):
 
     for number in range(9):
         assert min(number + 1, 2) == ask(number, 20_000)
-        assert fitter._bytes == sum(size for _, size in fitter._sent.values()) <= 60_000
+        assert fitter._bytes == sum(sent.size for sent in fitter._sent.values()) <= 60_000
     assert 2 == ask(8, 20_000)  # the same again counts once
     assert 0 == ask(0, 70_000) == fitter._bytes
     assert 1 == ask(1, 20_000)
