@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from budgeteer import compare
 from budgeteer.cli._arguments import Commands, OneOf, add_output, examples
-from budgeteer.cli._streams import STDIN, Answer, json_of, shown
+from budgeteer.cli._streams import STDIN, Answer, as_json, json_of, shown
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -43,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
             problem = problem.replace(said, "a packing that -o json wrote")
         raise InvalidArgumentError(f"{shown(name)} {problem}") from None
     if arguments.output == "json":
-        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        text = as_json(found.to_dict())
     elif arguments.output == "html":
         text = found.to_html()
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
@@ -15,7 +14,7 @@ from budgeteer.cli._arguments import (
     texts_of,
     whole,
 )
-from budgeteer.cli._streams import Answer, unread
+from budgeteer.cli._streams import Answer, as_json, unread
 
 _ABOVE, _INCOMPLETE = 1, 2
 
@@ -70,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
             "files": [{"path": name, "tokens": count} for name, count in counts],
             "skipped": [{"path": name, "reason": problem} for name, problem in skipped],
         }
-        return Answer(json.dumps(answer, indent=2, ensure_ascii=False) + "\n", said, status)
+        return Answer(as_json(answer), said, status)
     if not arguments.paths:
         return Answer(f"{total}\n", said, status)
     if len(counts) > 1:

@@ -12,7 +12,7 @@ from typing import Any
 from budgeteer import Packing
 from budgeteer._chunk.chunk import known_field, label_of
 from budgeteer.cli._arguments import NONE, Parser
-from budgeteer.cli._streams import STDIN
+from budgeteer.cli._streams import STDIN, escaped
 from budgeteer.errors import InvalidArgumentError
 
 _ALL = "all"
@@ -101,4 +101,4 @@ def written(document: Mapping[str, Any]) -> str:
         else:
             text = _encoded(value)
         lines.append(f"  {_encoded(name)}: {text}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return escaped("{\n" + ",\n".join(lines) + "\n}\n")

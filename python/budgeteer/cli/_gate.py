@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from budgeteer._files import one_line
+from budgeteer.cli._streams import as_json
 from budgeteer.presets import gate_bundle
 
 _SPELT = {"cap": "doc_cap"}
@@ -27,7 +27,7 @@ def gate(bundle: Any, output: str, **options: int) -> str:
             "admitted": [kept.chunk["id"] for kept in packing.kept],
             "excluded": [{"id": name, "reason": reason} for name, reason in excluded],
         }
-        return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
+        return as_json(answer)
     lines = [
         *([packing.text, ""] if packing.text else []),
         f"Admitted: {len(packing.kept)}  Excluded: {len(excluded)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -68,11 +69,22 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
             yield from text_files([path], globs)
 
 
+def as_json(value: Any) -> str:
+    """Return the lines of the JSON of *value*."""
+    return escaped(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def escaped(text: str) -> str:
+    """Return JSON with lone surrogates as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def write(text: str) -> None:
     """Write the whole of *text* to standard output, at once."""
     if not text:
         return
-    data = text.encode("utf-8", "backslashreplace")
+    # Surrogates are counted as what tiktoken makes of them.
+    data = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     if sys.stdout is None:
         raise OSError("standard output is closed")
     buffer = getattr(sys.stdout, "buffer", None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
 from budgeteer._count.limits import ModelLimits, list_models, model_limits
 from budgeteer._files import one_line
 from budgeteer._log import log
+from budgeteer.cli._streams import as_json
 from budgeteer.window._negotiation import Negotiation, negotiate
 
 
@@ -18,7 +18,7 @@ def models(name: str | None, output: str) -> str:
     found = list_models() if name is None else [model_limits(name)]
     if output == "json":
         items = [limits.to_dict() for limits in found]
-        return _json(items if name is None else items[0])
+        return as_json(items if name is None else items[0])
     return "".join(_line(limits) + "\n" for limits in found)
 
 
@@ -27,7 +27,7 @@ def inspect(output: str, **arguments: Any) -> str:
     _keep_quiet()
     negotiation = negotiate(**arguments)
     if output == "json":
-        return _json(
+        return as_json(
             {
                 "metadata": {
                     "adjustedMaxTokens": negotiation.adjusted_max_output_tokens,
@@ -84,7 +84,3 @@ def _report(found: Negotiation) -> str:
     if found.overflows_window:
         lines.append("  The window overflows: input, answer and margin are more than it takes.")
     return "".join(one_line(line) + "\n" for line in lines)
-
-
-def _json(answer: Any) -> str:
-    return json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import budgeteer
+from budgeteer import get_counter
 from budgeteer._pack.options import ORDERS, OVERFLOWS, SELECTIONS, UNITS
 from budgeteer._pack.template import STYLES
 from budgeteer._rank.rankings import NAMES
@@ -248,13 +249,20 @@ def test_input_may_come_from_a_stream_without_bytes(run, monkeypatch):
     assert (0, "tea", "") == run("pack", "--query", "", "--max-tokens", 9)
 
 
-def test_lone_surrogates_are_escaped(run):
-    """What UTF-8 cannot hold is written as an escape, which in JSON reads back as itself."""
+def test_lone_surrogates_count_as_they_are_written(run, tmp_path):
+    """What UTF-8 cannot hold is written as what it counts as; in JSON it reads back as itself."""
     arguments = ("pack", "--query", "", "--max-tokens", 9)
     chunk = r'["x\ud800y"]'
-    assert (0, r"x\ud800y", "") == run(*arguments, stdin=chunk)
+    assert (0, "x\ufffdy", "") == run(*arguments, stdin=chunk)
     out = run(*arguments, "-o", "json", stdin=chunk)[1]
     assert "x\ud800y" == json.loads(out)["kept"][0]["text"]
+    folder = os.fsencode(tmp_path)
+    with open(folder + b"/\xff\xfe\xff.txt", "w") as file:  # noqa: PTH123 - a name of bytes
+        file.write("tea one")
+    for limit in range(5, 40):
+        out = run("ask", tmp_path, "tea", "-n", limit, "-o", "markdown")[1]
+        assert get_counter("o200k_base").count(out.removesuffix("\n")) <= limit
+    assert "\ufffd\ufffd\ufffd.txt" in out
 
 
 WHOLE = f"must be a whole number from 0 to {2**63 - 1}, not"
