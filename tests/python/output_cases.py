@@ -74,8 +74,10 @@ def _git(random):
         old, new = random.choice([f"a/{name}", "/dev/null"]), random.choice([f"b/{name}", "c"])
         new = random.choice([new, new, "/dev/null"])
         pair = f"--- {old}{random.choice(['', '', chr(9) + '2026-01-02'])}\n+++ {new}\n"
-        first = random.choice([f"diff --git a/{name} b/{name}\n", f"diff {name} {new}\n", ""])
-        said = random.choice(["", "index 1..2 100644\n", "rename from a\nrename to b\n"])
+        quoted = f'"a/{name}" "b/{name}"'
+        names = random.choice([f"a/{name} b/{name}", quoted, f"{name} {name}", f"i/{name} w/c d"])
+        first = random.choice([f"diff --git {names}\n", f"diff {name} {new}\n", ""])
+        said = random.choice(["", "index 1..2 100644\n", "rename from a\nrename to b b\n"])
         parts += [first, said, random.choice([pair, pair, pair, f"--- {old}\n", ""])]
         for _ in range(random.randrange(4)):
             signs = random.choices(["-", "+", " "], k=random.randrange(6))

@@ -173,19 +173,19 @@ class TablePacker:
     ) -> None:
         packer = Packer(max_tokens, **options)
         if query is not None:
-            query = _validate.text("query", query)
+            query = _name("query", query)
         corpus = column = None
         if isinstance(chunks, Indexed):
             corpus = chunks
         elif isinstance(chunks, str):
-            column = _validate.text("chunks", chunks)
+            column = _name("chunks", chunks)
         else:
             raise InvalidArgumentError(
                 f"chunks must be a str, the name of a column, or a Corpus, not "
                 f"{_validate.type_name(chunks)}"
             )
         if group_by is not None:
-            group_by = _validate.text("group_by", group_by)
+            group_by = _name("group_by", group_by)
         _check(prepared_of(packer), query, group_by, corpus)
         refuse_sticky(packer, "in pack_table")
         self._packer = packer
@@ -234,6 +234,18 @@ class TablePacker:
             answers = _answers(packer, rows, needs_query, refuse, self._corpus)
             columns = rows.answered(answers)
         return PackedTable(columns, ANSWERED if group_by is None else (group_by, *ANSWERED))
+
+
+def _name(argument: str, value: object) -> str:
+    """Return the name of a column, of which Arrow's are UTF-8."""
+    name = _validate.text(argument, value)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"{argument} must be the name of a column, without lone surrogates, not {name[:80]!r}"
+        ) from None
+    return name
 
 
 def _check(

@@ -33,6 +33,7 @@ class Columns:
         self._left_out = None if isinstance(chunks, Indexed) else chunks
         self._keep = None if keep is None else _names(keep)
         self._job = uuid4().hex
+        self.minds_case = True
         self._dumps: Callable[[Any], bytes] = pickle.dumps
         self._parts: bytes | None = None
 
@@ -65,17 +66,23 @@ class Columns:
         Return which of a table's columns are kept.
 
         Raises:
-            InvalidArgumentError: One is not there, or has the name of a column of the answer.
+            InvalidArgumentError: One is not there, or there twice, or has the name of a column of
+                the answer.
 
         """
         wanted = self._keep
         if wanted is None:
             wanted = [name for name in names if name != self._left_out]
         for name in wanted:
-            if name in ANSWERED:
+            if (name if self.minds_case else name.lower()) in ANSWERED:
                 raise InvalidArgumentError(
-                    f"keep must not have {name!r}, the name of a column of the answer: rename it "
-                    f"in the table, or keep other columns"
+                    f"the column {name!r} has the name of a column of the answer, so it cannot be "
+                    f"kept: rename it in the table, or leave it out of keep"
+                )
+            if list(names).count(name) > 1:
+                raise InvalidArgumentError(
+                    f"the table has several columns {name[:80]!r}, so none can be kept: rename "
+                    f"them, or leave them out of keep"
                 )
             if name not in names:
                 listed = ", ".join(repr(known[:80]) for known in names[:20]) or "none"

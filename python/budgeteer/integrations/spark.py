@@ -81,8 +81,14 @@ def pack_dataframe(
 
     """
     work = Columns(max_tokens, query, chunks, keep, options)
+    # Spark asks for a column in any case, unless it is told to mind it.
+    work.minds_case = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     work.over(to_arrow_schema(df.schema), cloudpickle.dumps)
-    schema = StructType([*(df.schema[name] for name in work.kept(df.columns)), *_ANSWER])
+    kept = work.kept(df.columns)
+    schema = StructType([*(df.schema[name] for name in kept), *_ANSWER])
+    # No other columns go to Python: of these two may have one name.
+    needed = dict.fromkeys([*kept, *work.read])
+    df = df.select(*(f"`{name.replace('`', '``')}`" for name in needed))
 
     def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

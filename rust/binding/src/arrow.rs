@@ -10,7 +10,7 @@ mod ffi;
 mod out;
 mod texts;
 
-pub(crate) use column::{Ints, Lists, Misread, Numbers, Slots, Strings, type_name};
+pub(crate) use column::{Ints, Lists, Misread, Numbers, Slots, Strings, is_null, type_name};
 pub(crate) use ffi::{Array, Failure, Import, Schema, import};
 pub(crate) use out::{Bits, Frame, Out, schema_capsule, stream_capsule};
 pub(crate) use texts::{ArrowTexts, Unread};

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::arrow::{
     Array, Bits, Failure, Import, Ints, Lists, Misread, Out, Schema, Slots, Strings, import,
-    type_name,
+    is_null, type_name,
 };
 use crate::codes::{BadRow, Unfit};
 use crate::convert::signed;
@@ -101,6 +101,8 @@ impl Keys {
 enum Chunks {
     /// Each row has a list.
     Lists(Lists, Fields),
+    /// No row has any, by the type of their column.
+    Nulls,
     /// Each row of a long table is one.
     Rows(Fields),
     /// They are in a corpus.
@@ -289,6 +291,8 @@ impl Part {
                     } else {
                         Fields::of_table((schema, array), (field, child), names)?
                     })
+                } else if is_null(field) {
+                    Chunks::Nulls
                 } else {
                     let wrong = || mistyped("list", name, field);
                     let lists = Lists::of(field, child).ok_or_else(wrong)?;

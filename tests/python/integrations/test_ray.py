@@ -101,7 +101,7 @@ def test_wrong_arguments_are_refused_at_once(options, message):
 def test_a_column_of_the_answer_in_the_table():
     """A column that stays cannot have the name of one of the answer."""
     table = pa.table({"text": ["x"], "query": ["tea"], "chunks": [["Tea."]]})
-    with pytest.raises(InvalidArgumentError, match=r"^keep must not have 'text', the name of a"):
+    with pytest.raises(InvalidArgumentError, match=r"^the column 'text' has the name of a"):
         pack_dataset(dataset(table, 1), 9)
 
     assert [{"text": "Tea.", "total_tokens": 2, "kept": [0], "error": None}] == pack_dataset(

@@ -132,11 +132,31 @@ def test_wrong_arguments_are_refused_at_once(df, options, message):
 def test_a_column_of_the_answer_in_the_table(spark):
     """A column that stays cannot have the name of one of the answer."""
     df = spark.createDataFrame([("x", "tea", ["Tea."])], ["text", "query", "chunks"])
-    with pytest.raises(InvalidArgumentError, match=r"^keep must not have 'text', the name of a"):
+    with pytest.raises(InvalidArgumentError, match=r"^the column 'text' has the name of a"):
         pack_dataframe(df, 9)
 
     expected = [{"text": "Tea.", "total_tokens": 2, "kept": [0], "error": None}]
     assert expected == rows_of(pack_dataframe(df, 9, keep=[]))
+    renamed = df.withColumnRenamed("text", "Text")  # which is the same for Spark
+    with pytest.raises(InvalidArgumentError, match=r"^the column 'Text' has the name of a"):
+        pack_dataframe(renamed, 9)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert ["x"] == [row["Text"] for row in pack_dataframe(renamed, 9).collect()]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_two_columns_of_one_name(spark):
+    """They can be in the table, as after a join, and neither can be kept."""
+    df = spark.createDataFrame([(1, "tea", ["Tea."])], ["key", "query", "chunks"])
+    other = spark.createDataFrame([(1, 5)], ["key", "weight"])
+    joined = df.join(other, df.key == other.key)
+    for options in ({}, {"keep": ["key"]}):
+        with pytest.raises(InvalidArgumentError, match=r"^the table has several columns 'key'"):
+            pack_dataframe(joined, 9, **options)
+    [row] = rows_of(pack_dataframe(joined, 9, keep=["weight"]))
+    assert (5, "Tea.") == (row["weight"], row["text"])
 
 
 def test_a_corpus_in_memory(df):

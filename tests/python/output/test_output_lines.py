@@ -206,6 +206,41 @@ def test_left_out_hunks_are_counted(backend):
     assert re.search(r"^\[\.\.\. \d of 5 files left out: .*three words.py", found, re.MULTILINE)
 
 
+NAMED = """diff --git a/my tea.bin b/my tea.bin
+index 1..2 100644
+Binary files a/my tea.bin and b/my tea.bin differ
+diff --git a/old name.txt b/new name.txt
+similarity index 100%
+rename from old name.txt
+rename to new name.txt
+diff --git "a/t\\303\\244 x.bin" "b/t\\303\\244 x.bin"
+new file mode 100644
+diff --git plain name plain name
+old mode 100644
+diff --git a/é k.sh b/é k.sh\r
+old mode 100644
+diff --git a/one two b/three four
+copy from one two
+copy to "three f\\303\\266ur"
+diff --git a/two.py b/two.py
+--- a/two.py
++++ b/two.py
+@@ -1 +1 @@
+-tea
++rye
+"""
+
+
+def test_files_without_lines_are_named(backend):
+    """Their names are in the first line, or in those of a rename, also with spaces."""
+    fitted = [fit_output(NAMED, limit, counter="chars_per_token:4").text for limit in (60, 80)]
+    assert [
+        r"[... 5 of 7 files left out: new name.txt, t\303\244 x.bin, é k.sh and 2 more ...]",
+        r"[... 5 of 7 files left out: t\303\244 x.bin, plain name, é k.sh, three f\303\266ur, two.py"
+        " ...]",
+    ] == [text.splitlines()[-1] for text in fitted]
+
+
 def _seconds(value, **options):
     best = 9.0
     for _ in range(3):

@@ -3,6 +3,7 @@
 import ctypes
 import math
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -130,6 +131,40 @@ def test_a_row_of_a_long_table_is_named(backend):
 
     assert (None, None, None, "text[2] is null") == answers[0]
     assert ("Rye.", 3, [1], None) == answers[1]
+
+
+def test_a_column_of_nulls(backend):
+    """Rows without chunks are errors of theirs, even where no row has any and no type is known."""
+    answer = (None, None, None, "chunks is null")
+    for chunks in (pa.nulls(2), pl.Series([None, None]), pd.Series([None, None])):
+        table = pa.table({"query": ["tea", "rye"], "chunks": pa.array(chunks)})
+        assert [answer] * 2 == answers_of(pack_table(table, 30))
+    assert [answer] == answers_of(pack_table(pd.DataFrame({"query": ["a"], "chunks": [None]}), 9))
+    long = pa.table({"key": [1, 1], "query": ["tea"] * 2, "text": pa.nulls(2)})
+    [found] = answers_of(pack_table(long, 30, chunks="text", group_by="key"))
+    assert "text[0] is null" == found[3]
+
+
+def test_columns_of_extension_types(backend):
+    """They are read as what they are stored as."""
+    query = pa.array(['{"a": 1}'], pa.json_())
+    score = pa.array([1, 0], pa.bool8())
+    items = structs(**TWO, id=pa.array(["a", "b"], pa.json_()), score=score)
+    table = pa.table({"query": query, "chunks": lists_of(items, 0, 2)})
+    assert [("Tea.\n\nRye.", 5, [0, 1], None)] == answers_of(pack_table(table, 30))
+    [found] = answers_of(pack_table(table, 3, ranking="score", template="xml")) or [None]
+    assert found[3] is None
+    long = pa.table({"key": query, "query": query, "text": ["Tea."]})
+    packed = pa.table(pack_table(long, 30, chunks="text", group_by="key"))
+    assert ['{"a": 1}'] == packed["key"].to_pylist()
+
+
+def test_fields_of_one_name(backend):
+    """The first of several texts is taken."""
+    fields = [pa.array(["Tea.", "Rye."]), pa.array(["no", "no"])]
+    items = pa.StructArray.from_arrays(fields, ["text", "text"])
+    table = pa.table({"query": ["tea"], "chunks": lists_of(items, 0, 2)})
+    assert [("Tea.\n\nRye.", 5, [0, 1], None)] == answers_of(pack_table(table, 30))
 
 
 @pytest.mark.parametrize(
@@ -291,6 +326,19 @@ def test_a_producer_that_fails(backend):
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
     with pytest.raises(InvalidArgumentError, match=r"^table cannot be read: .*the disk is gone"):
         pack_table(reader, 3)
+    # pandas' columns are objects, which Arrow may not be able to hold.
+    for query, message in ((["tea", 1], "Expected bytes"), (["\ud800", "tea"], "surrogates")):
+        frame = pd.DataFrame({"query": query, "chunks": [["Tea."], ["Rye."]]}, dtype=object)
+        with pytest.raises(InvalidArgumentError, match=f"^table cannot be read: .*{message}"):
+            pack_table(frame, 3)
+
+
+@pytest.mark.parametrize("name", ["query", "chunks", "group_by"])
+def test_names_that_no_column_has(backend, name):
+    """A lone surrogate in a name is refused, as Arrow's names are UTF-8."""
+    message = f"^{name} must be the name of a column, without lone surrogates, not '.ud800'"
+    with pytest.raises(InvalidArgumentError, match=message):
+        pack_table(TABLE, 3, **{name: "\ud800"})
 
 
 def test_a_reader_is_read_once(backend):

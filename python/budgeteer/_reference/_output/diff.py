@@ -144,6 +144,9 @@ def diff_of(text: str, query: str | None) -> Diff | None:
             file.name = name_of(line, text[lines[at + 1].start : lines[at + 1].body])
             file.is_named = True
             at += 1
+        name = renamed(line)
+        if name is not None and not file.hunks and not file.is_named:
+            file.name = name
         if file.hunks:
             file.hunks[-1] = (file.hunks[-1][0], lines[at].end)
         else:
@@ -174,12 +177,41 @@ def first_name(line: str) -> str:
     """Return the name of a file by the first line of its header."""
     if not line.startswith("diff "):
         return ""
-    return line.rpartition(" ")[2].rstrip("\r").removeprefix("b/")
+    line = line.rstrip("\r")
+    names = line.removeprefix("diff --git ")
+    if names != line:
+        start = names.rfind(' "')
+        if start >= 0 and names.endswith('"'):
+            return without("b/", names[start + 1 :])
+        # A name may have spaces: of a file that was not renamed it is there twice.
+        half = len(names) // 2
+        old, space, new = names[:half], names[half : half + 1], names[half + 1 :]
+        if space == " " and old == new:
+            return new
+        has_letters = old[1:2] == new[1:2] == "/" and (old[0] + new[0]).isascii()
+        if space == " " and has_letters and old[2:] == new[2:]:
+            return new[2:]
+    return without("b/", line.rpartition(" ")[2])
+
+
+def renamed(line: str) -> str | None:
+    """Return the name of a file that the line says it was renamed to, or copied."""
+    for prefix in ("rename to ", "copy to "):
+        if line.startswith(prefix):
+            return without("", line.removeprefix(prefix).rstrip("\r"))
+    return None
 
 
 def name_of(old: str, new: str) -> str:
     """Return the name of a file by the two lines that name it."""
     name = new[4:].partition("\t")[0].rstrip("\r")
     if name == "/dev/null":
-        return old[4:].partition("\t")[0].rstrip("\r").removeprefix("a/")
-    return name.removeprefix("b/")
+        return without("a/", old[4:].partition("\t")[0].rstrip("\r"))
+    return without("b/", name)
+
+
+def without(prefix: str, name: str) -> str:
+    """Return a name without its quotes, and without a prefix."""
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        name = name[1:-1]
+    return name.removeprefix(prefix)

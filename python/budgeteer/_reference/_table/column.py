@@ -22,9 +22,20 @@ def pyarrow() -> ModuleType:
         ) from None
 
 
+def stored(kind: Any) -> Any:
+    """Return the type in which the values of a type are, which for most is itself."""
+    return stored(kind.storage_type) if isinstance(kind, pyarrow().BaseExtensionType) else kind
+
+
+def storage(column: Any) -> Any:
+    """Return a column in the type in which its values are."""
+    return storage(column.storage) if isinstance(column, pyarrow().ExtensionArray) else column
+
+
 def type_name(kind: Any) -> str:
     """Return what the type of a column is called in errors."""
     types = pyarrow().types
+    kind = stored(kind)
     if types.is_dictionary(kind):
         return "dictionary"
     if is_text(kind) and not types.is_null(kind):
@@ -46,6 +57,7 @@ def type_name(kind: Any) -> str:
 def is_text(kind: Any) -> bool:
     """Return whether a column holds texts, or nulls alone."""
     types = pyarrow().types
+    kind = stored(kind)
     if types.is_dictionary(kind):
         return is_text(kind.value_type)
     views = getattr(types, "is_string_view", lambda _: False)
@@ -58,12 +70,14 @@ def is_list(kind: Any) -> bool:
     """Return whether a column holds lists."""
     types = pyarrow().types
     names = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    kind = stored(kind)
     return any(getattr(types, f"is_{name}", lambda _: False)(kind) for name in names)
 
 
 def texts(column: Any) -> list[Any]:
     """Return the texts of a column, None for null."""
     pa = pyarrow()
+    column = storage(column)
     if pa.types.is_null(column.type):
         return [None] * len(column)
     if pa.types.is_dictionary(column.type):
@@ -81,6 +95,10 @@ def _decoded(text: bytes) -> object:
         return BROKEN
 
 
+class NoCapsuleError(TypeError):
+    """What should give Arrow gives something else."""
+
+
 class _Given:
     """What a producer has given, once more."""
 
@@ -95,12 +113,12 @@ def is_arrow(value: object) -> bool:
 
 
 def read_arrow(value: Any) -> Any:
-    """Return what *value* gives as a chunked array; a TypeError if that are no capsules."""
+    """Return what *value* gives as a chunked array; a NoCapsuleError if that are none."""
     is_stream = hasattr(value, "__arrow_c_stream__")
     given = value.__arrow_c_stream__() if is_stream else value.__arrow_c_array__()
     for capsule in (given,) if is_stream else given:
         if type(capsule).__name__ != "PyCapsule":
-            raise TypeError("no capsule")
+            raise NoCapsuleError
     pa = pyarrow()
     return pa.chunked_array(_Given(given) if is_stream else [pa.array(_Given(given))])
 

@@ -32,11 +32,14 @@ from budgeteer._needs import needs_of
 from budgeteer._reference._pack.pipeline import Packed, Plan
 from budgeteer._reference._table.column import (
     BROKEN,
+    NoCapsuleError,
     is_arrow,
     is_list,
     is_text,
     pyarrow,
     read_arrow,
+    storage,
+    stored,
     texts,
     type_name,
 )
@@ -57,6 +60,7 @@ class _Refusal(Exception):  # noqa: N818 - it never leaves this module
 
 def _is_number(kind: Any) -> bool:
     types = pyarrow().types
+    kind = stored(kind)
     return bool(
         types.is_integer(kind)
         or types.is_float32(kind)
@@ -208,7 +212,7 @@ def _parts(table: Any) -> Any:
         raise _Refusal(NO_TABLE, "", "")
     try:
         found = read_arrow(table)
-    except TypeError:
+    except NoCapsuleError:
         raise _Refusal(NO_TABLE, "", "") from None
     except Exception as error:
         raise _Refusal(PRODUCER, "", str(error)) from error
@@ -264,7 +268,7 @@ def _rows(table: Any, query: str | None, chunks: str | None, group_by: str | Non
                 for values in zip(*columns.values(), strict=True)
             )
     of_keys = kind.field(of_key).type
-    is_int = pa.types.is_integer(of_keys)
+    is_int = pa.types.is_integer(stored(of_keys))
     if not is_int:
         _checked(is_text, of_keys, group_by)
     keys = [key for part in table.chunks for key in _masked(part, of_key)]
@@ -276,7 +280,7 @@ def _rows(table: Any, query: str | None, chunks: str | None, group_by: str | Non
     rows = [Row(queries[of[0]], [items[i] for i in of], of) for of in groups.values()]
     of_answer = pa.large_string()
     if is_int:
-        of_answer = pa.uint64() if of_keys == pa.uint64() else pa.int64()
+        of_answer = pa.uint64() if stored(of_keys) == pa.uint64() else pa.int64()
     return Rows(rows, group_by, pa.array([*groups], of_answer))
 
 
@@ -288,7 +292,7 @@ def _checked(is_right: Callable[[Any], bool], kind: Any, column: str) -> None:
 def _masked(part: Any, at: int) -> list[Any]:
     """Return the texts or numbers of a column, None where the row itself is null."""
     column = part.field(at)
-    found = texts(column) if is_text(column.type) else column.to_pylist()
+    found = texts(column) if is_text(column.type) else storage(column).to_pylist()
     return [
         value if there else None
         for value, there in zip(found, part.is_valid().to_pylist(), strict=True)
@@ -298,6 +302,9 @@ def _masked(part: Any, at: int) -> list[Any]:
 def _lists(table: Any, kind: Any, at: int, chunks: str) -> Iterator[list[Chunk] | None]:
     """Yield the chunks of each row."""
     pa = pyarrow()
+    if pa.types.is_null(stored(kind)):
+        yield from [None] * len(table)
+        return
     _checked(is_list, kind, chunks)
     if pa.types.is_struct(kind.value_type):
         _check_fields(kind.value_type, chunks)
@@ -316,7 +323,7 @@ def _lists(table: Any, kind: Any, at: int, chunks: str) -> Iterator[list[Chunk] 
 def _check_fields(kind: Any, chunks: str) -> None:
     """Refuse structs without texts, or with fields of other types."""
     name = _text_name(kind, chunks)
-    _checked(is_text, kind.field(name).type, f"{chunks}[].{name}")
+    _checked(is_text, kind.field(_field(kind, name)).type, f"{chunks}[].{name}")
     _check_labels(kind, f"{chunks}[].", ())
 
 
@@ -338,7 +345,7 @@ def _check_labels(kind: Any, prefix: str, taken: Sequence[str | None]) -> None:
             _checked(is_text, found, prefix + name)
         elif name in _NUMBERS:
             _checked(_is_number, found, prefix + name)
-        elif name == "id" and not pyarrow().types.is_integer(found):
+        elif name == "id" and not pyarrow().types.is_integer(stored(found)):
             _checked(is_text, found, prefix + name)
 
 
@@ -346,7 +353,7 @@ def _structs(part: Any, chunks: str) -> Iterator[Chunk]:
     """Yield structs as chunks."""
     name = _text_name(part.type, chunks)
     columns = _columns(part, f"{chunks}[].", ())
-    columns["text"] = texts(part.field(name))
+    columns["text"] = texts(part.field(_field(part.type, name)))
     for i, there in enumerate(part.is_valid().to_pylist()):
         yield Chunk({key: column[i] for key, column in columns.items()}, not there, name)
 
@@ -362,9 +369,9 @@ def _columns(part: Any, prefix: str, taken: Sequence[str | None]) -> dict[str, l
         if name in _LABELS or (name == "id" and is_text(column.type)):
             found[name] = texts(column)
         elif name == "id":
-            found[name] = column.to_pylist()
+            found[name] = storage(column).to_pylist()
         elif name in _NUMBERS:
-            found[name] = [None if x is None else float(x) for x in column.to_pylist()]
+            found[name] = [None if x is None else float(x) for x in storage(column).to_pylist()]
     return found
 
 

@@ -45,6 +45,11 @@ pub(crate) fn type_name(schema: &Schema) -> &'static str {
     }
 }
 
+/// Returns whether the type of a column has nulls alone.
+pub(crate) fn is_null(schema: &Schema) -> bool {
+    schema.format() == "n" && schema.dictionary().is_none()
+}
+
 /// A part of the memory of a column, which has a number of items.
 #[derive(Clone, Copy)]
 struct Buffer {

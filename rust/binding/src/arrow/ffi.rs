@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{ffi as python, intern};
@@ -198,15 +199,20 @@ pub(crate) struct Import {
 pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Result<Import, Failure>> {
     let py = object.py();
     if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
-        let Some(stream) = taken::<Stream>(&method.call0()?) else {
-            return Ok(Err(Failure::NoArrow));
+        let answer = match asked(&method)? {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Err(Failure::Producer(why))),
         };
+        let Some(stream) = taken::<Stream>(&answer) else { return Ok(Err(Failure::NoArrow)) };
         return Ok(py.detach(|| drained(stream)));
     }
     let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? else {
         return Ok(Err(Failure::NoArrow));
     };
-    let answer = method.call0()?;
+    let answer = match asked(&method)? {
+        Ok(answer) => answer,
+        Err(why) => return Ok(Err(Failure::Producer(why))),
+    };
     let Ok(pair) = answer.cast::<PyTuple>() else { return Ok(Err(Failure::NoArrow)) };
     if pair.len() != 2 {
         return Ok(Err(Failure::NoArrow));
@@ -216,6 +222,17 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Result<Import, Failu
         (Some(schema), Some(array)) => Ok(Import { schema, arrays: vec![array] }),
         _ => Err(Failure::NoArrow),
     })
+}
+
+/// Returns what a method of a producer answers, or why it failed.
+fn asked<'py>(method: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyAny>, String>> {
+    match method.call0() {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) if error.is_instance_of::<PyException>(method.py()) => {
+            Ok(Err(error.value(method.py()).str()?.to_string()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Moves a struct out of its capsule; None if there is none in it.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use memchr::memmem;
+
 use super::lines::{Unit, split};
 use super::share::{Markers, chars, number, ranked_by, scores_of};
 use super::{Draft, Shape};
@@ -207,6 +209,9 @@ pub(super) fn diff_of<'a>(
             file.is_named = true;
             at += 1;
         }
+        if let (Some(name), true, false) = (renamed(line), file.hunks.is_empty(), file.is_named) {
+            file.name = name.to_vec();
+        }
         match file.hunks.last_mut() {
             Some(hunk) => hunk.1 = lines[at].end,
             None => file.end = lines[at].end,
@@ -272,8 +277,24 @@ fn first_name(line: &[u8]) -> &[u8] {
     if !line.starts_with(b"diff ") {
         return b"";
     }
-    let name = line.rsplit(|&byte| byte == b' ').next().unwrap_or(b"");
-    without(b"b/", without_returns(name))
+    let line = without_returns(line);
+    let last = || without(b"b/", line.rsplit(|&byte| byte == b' ').next().unwrap_or(b""));
+    let Some(names) = line.strip_prefix(b"diff --git ") else { return last() };
+    if let (Some(start), true) = (memmem::rfind(names, b" \""), names.ends_with(b"\"")) {
+        return without(b"b/", &names[start + 1..]);
+    }
+    // A name may have spaces: of a file that was not renamed it is there twice.
+    match names.split_at_checked(names.len() / 2) {
+        Some((old, [b' ', new @ ..])) if old == new => new,
+        Some(([_, b'/', old @ ..], [b' ', _, b'/', new @ ..])) if old == new => new,
+        _ => last(),
+    }
+}
+
+/// Returns the name of a file that the line says it was renamed to, or copied.
+fn renamed(line: &[u8]) -> Option<&[u8]> {
+    let name = line.strip_prefix(b"rename to ").or_else(|| line.strip_prefix(b"copy to "))?;
+    Some(without(b"", without_returns(name)))
 }
 
 /// Returns the name of a file by the two lines that name it.
@@ -284,7 +305,12 @@ fn name_of<'a>(old: &'a [u8], new: &'a [u8]) -> &'a [u8] {
     if name(new) == b"/dev/null" { without(b"a/", name(old)) } else { without(b"b/", name(new)) }
 }
 
+/// Returns a name without its quotes, and without a prefix.
 fn without<'a>(prefix: &[u8], name: &'a [u8]) -> &'a [u8] {
+    let name = match name {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => name,
+    };
     name.strip_prefix(prefix).unwrap_or(name)
 }
 
