@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import index
+from os import PathLike, fsdecode
 from typing import Any, TypeVar
 
 from budgeteer._codes import NOT_UTF8, NULL
@@ -107,6 +108,18 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a str, not {type_name(value)}")
     return str.__str__(value)
+
+
+def path(name: str, value: object) -> str:
+    """Return *value*, which must be the path of a file, as a str."""
+    if not isinstance(value, (str, PathLike)):
+        raise InvalidArgumentError(f"{name} must be a str or a path, not {type_name(value)}")
+    found = fsdecode(value)
+    if not found or "\0" in found:
+        raise InvalidArgumentError(
+            f"{name} must be the name of a file, not empty or with a NUL in it"
+        )
+    return found
 
 
 def choice(name: str, value: object, allowed: Sequence[C]) -> C:
@@ -211,4 +224,6 @@ def iterable(name: str, value: object) -> Iterable[Any]:
         is_one = name == "chunks" and isinstance(value, (str, Mapping))
         remedy = ": put it into a list" if is_one else ""
         raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}{remedy}")
+    if getattr(value, "ndim", 1) == 0:  # of numpy, which only says so when it is asked
+        raise InvalidArgumentError(f"{name} must be a sequence, not an array of no dimension")
     return value

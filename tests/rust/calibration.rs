@@ -100,6 +100,11 @@ fn models_are_bounded() {
     calibration.observe("new", 100, 100).unwrap();
     let is_kept = |name: &str| calibration.correction(name).is_some();
     assert_eq!([true, false, true, true], ["0", "1", "2", "new"].map(is_kept));
+
+    let read = Calibration::from_json(&calibration.to_json()).unwrap();
+    read.observe("newer", 100, 100).unwrap();
+    let is_kept = |name: &str| read.correction(name).is_some();
+    assert_eq!([true, false, true, true], ["0", "2", "3", "newer"].map(is_kept));
 }
 
 /// A quantile is a share of at least a half.

@@ -508,6 +508,27 @@ fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {
     assert_eq!(expected.each_ref().map(bare), *found.iter().map(bare).collect::<Vec<_>>());
 }
 
+/// Numbers keep their digits, as Python's whole numbers do.
+#[test]
+fn given_large_numbers_when_reading_lines_then_no_digit_is_lost() {
+    let path = std::env::temp_dir().join(format!("budgeteer-digits-{}.jsonl", std::process::id()));
+    let rows = [
+        r#"{"text":"a","id":1000000000000000000000000000000,"metadata":{"b":12345678901234567890123}}"#,
+        r#"{"text":"a","id":-0}"#,
+        r#"{"text":"a","id":18446744073709551616}"#,
+        r#"{"text":"a","id":1.5,"metadata":{"id":99999999999999999999}}"#,
+        r#"{"text":"a","metadata":{"id":99999999999999999999}}"#,
+    ];
+    std::fs::write(&path, rows.join("\n")).unwrap();
+    let found = JsonlRetriever::new(&path).unwrap().retrieve("", 9).unwrap();
+    std::fs::remove_file(&path).unwrap();
+
+    let ids = ["1000000000000000000000000000000", "0", "18446744073709551616", "1.5"];
+    let ids: Vec<_> = ids.into_iter().chain(["99999999999999999999"]).map(Some).collect();
+    assert_eq!(ids, found.iter().map(|chunk| chunk.id.as_deref()).collect::<Vec<_>>());
+    assert_eq!(r#"{"b":12345678901234567890123}"#, found[0].metadata);
+}
+
 /// A line that is not a chunk is an error that names it.
 #[test]
 fn given_a_line_that_is_no_chunk_when_reading_then_the_error_names_it() {

@@ -145,7 +145,7 @@ def metadata_field(chunk: object, name: str) -> Any:
 
 def _is_missing(own: object) -> bool:
     """Return whether a title, source or id of the chunk itself gives way to its metadata's."""
-    return own is None or (isinstance(own, str) and not str.__len__(own))
+    return not str.__len__(own) if isinstance(own, str) else _validate.is_null(own)
 
 
 def known_field(chunk: object, name: str) -> Any:
@@ -153,15 +153,16 @@ def known_field(chunk: object, name: str) -> Any:
     Return the title, source or id of a chunk of any type, or None if it has none.
 
     Where its own is missing or empty, it is the one in its metadata. There an id is a str or a
-    number; titles and sources are shown whatever they are.
+    number; titles and sources are shown whatever they are. What pandas has for none is none.
     """
     own = field_of(chunk, name)
     if not _is_missing(own):
         return own
+    own = own if isinstance(own, str) else None
     inner = metadata_field(chunk, name)
     if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
         return own
-    return own if inner is None else inner
+    return own if _validate.is_null(inner) else inner
 
 
 def id_of(chunk: object) -> str | None:

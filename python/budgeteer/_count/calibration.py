@@ -270,7 +270,7 @@ class Calibration:
         """
         import json
 
-        name = _path(path)
+        name = _validate.path("path", path)
         with self._lock:
             models = {key: {"pairs": [*found]} for key, found in self._models.items()}
         data = (json.dumps({"version": VERSION, "models": models}) + "\n").encode()
@@ -311,7 +311,7 @@ class Calibration:
         """
         from budgeteer._files import decode, parse_json
 
-        name = _path(path)
+        name = _validate.path("path", path)
         calibration = cls(quantile=quantile)
         with open(name, "rb") as file:  # noqa: PTH123 - pathlib is slow to load
             data = file.read()
@@ -458,14 +458,6 @@ def _key_and_counter(
     if not isinstance(name, str):
         name = get_counter(name).name
     return (name if name == counted else f"{name} ({counted})"), raw
-
-
-def _path(path: object) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    return os.fsdecode(path)
 
 
 def _models_of(document: object) -> Iterator[tuple[str, list[Pair]]]:

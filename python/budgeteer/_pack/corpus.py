@@ -102,7 +102,7 @@ class Corpus(Indexed[T]):
             (2, 'Green tea.')
 
         """
-        name = _path(path)
+        name = _validate.path("path", path)
         index = backend.open_corpus(name)
         if isinstance(index, str):
             raise CorpusError(f"{name!r} cannot be opened as a corpus: {index}")
@@ -133,7 +133,7 @@ class Corpus(Indexed[T]):
 
         """
         state = self._state
-        backend.save_corpus(state.index, _path(path), records_of(state.chunks))
+        backend.save_corpus(state.index, _validate.path("path", path), records_of(state.chunks))
 
     def append(self, chunks: Iterable[T]) -> None:
         """
@@ -293,19 +293,6 @@ class Corpus(Indexed[T]):
                 "open that, and pickle what you opened"
             )
         return Corpus.open, (str(Path(path).absolute()),)
-
-
-def _path(path: object) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    name = os.fsdecode(path)
-    if not name or "\0" in name:
-        raise InvalidArgumentError(
-            "path must be the name of a file, not empty or with a NUL in it"
-        )
-    return name
 
 
 def _extended(state: State[Any] | None, chunks: Iterable[Any]) -> State[Any]:

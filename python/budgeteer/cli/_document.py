@@ -46,7 +46,12 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
         raise InvalidArgumentError("--report must be a file, not standard output")
     arguments.bar.stage("Writing the report")
     most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
-    Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")
+    try:
+        Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"cannot write {arguments.report}: {error.strerror or error}"
+        ) from None
 
 
 def _limit(value: str) -> int:

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::count::{Basis, Factor, Native, Scaled, TokenCounter};
 use crate::error::Error;
+#[cfg(feature = "json")]
+use crate::fields::Fields;
 
 const MAX_MODELS: usize = 256;
 /// The pairs of each size.
@@ -246,7 +248,10 @@ impl Calibration {
             return Err(Error::limit("its version", "1", format!("{shown:.80}")));
         }
         let calibration = Self::new();
-        for (name, fields) in models {
+        // In their order: the model that was not observed for longest goes first.
+        let document = Fields::of(json);
+        let written = Fields::of(document.get("models").unwrap_or_default());
+        for (name, fields) in written.iter().filter_map(|(name, _)| models.get_key_value(name)) {
             let place = format!("models[{name:.80?}]");
             let Some(Value::Array(pairs)) = fields.get("pairs") else {
                 let what = format!("{place} must be an object with a list 'pairs'");

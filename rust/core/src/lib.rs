@@ -12,6 +12,8 @@ mod dropped;
 mod duplicate;
 mod envelope;
 mod error;
+#[cfg(feature = "json")]
+mod fields;
 mod fork;
 mod gate;
 mod huge;

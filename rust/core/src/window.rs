@@ -29,6 +29,7 @@ mod negotiation;
 
 pub use crate::messages::{count_messages, count_tools, trim_messages};
 pub use counter::ModelCounter;
+pub(crate) use counter::counter_names;
 pub use limits::{ModelLimits, list_models, model_limits, register_model};
 #[cfg(feature = "json")]
 pub use models_file::load_models;

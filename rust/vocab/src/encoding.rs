@@ -123,3 +123,18 @@ impl Encoding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Encoding;
+
+    #[test]
+    fn the_list_says_how_large_each_is_in_the_binary() {
+        for encoding in Encoding::ALL {
+            let mut rows = include_str!("../README.md").lines();
+            let row = rows.find(|row| row.contains(&format!("| `{}` |", encoding.name())));
+            let size = (encoding.packed().len() + 500) / 1000;
+            assert!(row.unwrap().contains(&format!("| {size} kB |")), "{encoding:?}: {size}");
+        }
+    }
+}

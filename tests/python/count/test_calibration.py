@@ -510,6 +510,9 @@ def test_no_path(bad):
     for use in (Calibration.load, Calibration().save):
         with pytest.raises(InvalidArgumentError, match=r"^path must be a str or a path, not "):
             use(bad)
+        for name in ("", "a\0b"):
+            with pytest.raises(InvalidArgumentError, match=r"^path must be the name of a file"):
+                use(name)
 
 
 def test_a_file_that_is_not_there(tmp_path):

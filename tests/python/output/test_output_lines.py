@@ -234,11 +234,12 @@ diff --git a/two.py b/two.py
 def test_files_without_lines_are_named(backend):
     """Their names are in the first line, or in those of a rename, also with spaces."""
     fitted = [fit_output(NAMED, limit, counter="chars_per_token:4").text for limit in (60, 80)]
-    assert [
-        r"[... 5 of 7 files left out: new name.txt, t\303\244 x.bin, é k.sh and 2 more ...]",
-        r"[... 5 of 7 files left out: t\303\244 x.bin, plain name, é k.sh, three f\303\266ur, two.py"
-        " ...]",
-    ] == [text.splitlines()[-1] for text in fitted]
+    names = [
+        r"new name.txt, t\303\244 x.bin, é k.sh and 2 more",
+        r"t\303\244 x.bin, plain name, é k.sh, three f\303\266ur, two.py",
+    ]
+    said = [f"[... 5 of 7 files left out: {listed} ...]" for listed in names]
+    assert said == [text.splitlines()[-1] for text in fitted]
 
 
 def _seconds(value, **options):

@@ -1,7 +1,9 @@
 """What is read of a chunk beside its text: the same names wherever a field is read."""
 
+import math
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from budgeteer import Chunk, Corpus, KeptChunk, Packer, pack
@@ -104,3 +106,16 @@ def test_a_long_chunk_is_shown_by_its_beginning(backend):
         assert len(repr(pack("tea", [chunk], 0).dropped[0])) < 1_000
     kept = pack("tea", ["Green tea."], 9).kept[0]
     assert kept == eval(repr(kept), {"KeptChunk": KeptChunk})
+
+
+@pytest.mark.parametrize("none", [math.nan, pd.NA, pd.NaT], ids=repr)
+def test_what_pandas_has_for_none_is_none(backend, none):
+    """A frame's missing ids and sources are no labels, in the metadata neither."""
+    packer = Packer(60, counter="words", template="xml")
+    for chunk in (
+        {"text": "Tea.", "id": none, "source": none},
+        {"text": "Tea.", "metadata": {"id": none, "source": none}},
+        {"text": "Tea.", "id": none, "metadata": {"id": "0"}},
+    ):
+        packing = packer.pack("", [chunk])
+        assert '<documents>\n<document id="0">\nTea.\n</document>\n</documents>' == packing.text

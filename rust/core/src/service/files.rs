@@ -11,6 +11,10 @@ use crate::chunk::Chunk;
 #[cfg(feature = "json")]
 use crate::corpus::record;
 use crate::error::Error;
+#[cfg(feature = "json")]
+use crate::fields::Fields;
+#[cfg(feature = "json")]
+use serde_json::Value;
 
 /// Chunks that were read from files, and how to read them again.
 struct Files {
@@ -147,7 +151,10 @@ fn read_folder(folder: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
         let failed = |error: IoError| Error::io_at(&path, &error);
         let bytes = fs::read(&path).map_err(failed)?;
         let modified = fs::metadata(&path).and_then(|data| data.modified()).map_err(failed)?;
-        let mtime = modified.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let mtime = match modified.duration_since(UNIX_EPOCH) {
+            Ok(time) => time.as_secs_f64(),
+            Err(before) => -before.duration().as_secs_f64(),
+        };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let sections = split_markdown(&String::from_utf8_lossy(without_mark(&bytes)), &stem);
         chunks.extend(sections.into_iter().enumerate().map(|(n, (title, text))| {
@@ -279,8 +286,6 @@ fn read_jsonl(path: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
 /// Returns the chunk of a line of JSON, or what is wrong with it.
 #[cfg(feature = "json")]
 fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
-    use serde_json::Value;
-
     let row: Value = serde_json::from_str(line).map_err(|error| {
         let (what, column) = (error.to_string(), error.column());
         let what = what.split(" at line ").next().unwrap_or_default();
@@ -301,8 +306,14 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     let words = text(key)?.ok_or_else(|| format!("{key} must be a string"))?;
     let mut chunk = Chunk::new(words).source(text("source")?.unwrap_or(name));
     text("title")?.unwrap_or_default().clone_into(&mut chunk.title);
+    let written = Fields::of(line);
+    let as_written = |key| written.get(key).unwrap_or_default();
     chunk.id = match given("id") {
-        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::Number(number)) => Some(match as_written("id") {
+            "-0" => "0".into(),
+            whole if !whole.contains(['.', 'e', 'E']) => whole.into(),
+            _ => number.to_string(),
+        }),
         _ => text("id")?.map(str::to_owned),
     };
     if let Some(score) = given("score") {
@@ -310,12 +321,8 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     }
     match given("metadata") {
         None => {}
-        Some(metadata @ Value::Object(fields)) => {
-            // This is how a corpus that was saved in Python is read.
-            let plain = fields.iter().filter(|(_, value)| !value.is_array() && !value.is_object());
-            let plain: Value = plain.map(|(key, value)| (key.clone(), value.clone())).collect();
-            let said = record::read(format!(r#"[2,null,"",null,{plain}]"#).as_bytes());
-            let said = said.ok_or("metadata must be JSON")?;
+        Some(Value::Object(fields)) => {
+            let said = of_metadata(as_written("metadata")).ok_or("metadata must be JSON")?;
             let Chunk { text, mut title, mut id, source, score, .. } = chunk;
             if title.is_empty()
                 && let Some(Value::String(inner)) = fields.get("title")
@@ -325,14 +332,26 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
             if id.as_ref().is_none_or(String::is_empty) {
                 id = said.id.clone().or(id);
             }
-            chunk = Chunk { text, title, id, source, score, metadata: String::new(), ..said };
-            if !fields.is_empty() {
-                chunk.metadata = metadata.to_string();
-            }
+            chunk = Chunk { text, title, id, source, score, ..said };
         }
         Some(_) => return Err("metadata must be an object".into()),
     }
     Ok(chunk)
+}
+
+/// Returns a chunk with the fields that metadata set, which stay as they are written.
+#[cfg(feature = "json")]
+fn of_metadata(metadata: &str) -> Option<Chunk> {
+    // This is how a corpus that was saved in Python is read.
+    let read = |fields: &str| record::read(format!(r#"[2,null,"",null,{fields}]"#).as_bytes());
+    read(metadata).or_else(|| {
+        // No record is nested as deep. The fields of a chunk are not nested.
+        let fields = Fields::of(metadata);
+        let plain = fields.iter().filter(|(_, value)| !value.starts_with(['[', '{']));
+        let plain = plain.map(|(name, value)| format!("{}:{value}", Value::from(name)));
+        let plain = format!("{{{}}}", plain.collect::<Vec<_>>().join(","));
+        Some(Chunk { metadata: metadata.into(), ..read(&plain)? })
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::count::{Native, TokenCounter};
 use crate::error::Error;
-use crate::window::{ModelCounter, ModelLimits, model_limits};
+use crate::window::{ModelCounter, ModelLimits, counter_names, model_limits};
 
 /// By default the answer has at most this fraction of the window, a quarter.
 const OUTPUT_SHARE: usize = 4;
@@ -381,12 +381,11 @@ fn counter_of(limits: &ModelLimits) -> Result<ModelCounter, Error> {
 
 /// Returns the counter that the setting `key` names.
 fn named(key: &str, name: &str) -> Result<Counter, Error> {
-    const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\" (with their features), \
-                         \"chars_div4\", \"words\", \"chars_per_token:X\", or a model";
-    match ModelCounter::named(name) {
-        Some(counter) => Ok(Arc::new(counter)),
-        None => Err(Error::limit(key, NAMES, format!("{name:.80?}"))),
-    }
+    let counter = ModelCounter::named(name).ok_or_else(|| {
+        let names = counter_names() + ", or a model";
+        Error::limit(key, names, format!("{name:.80?}"))
+    })?;
+    Ok(Arc::new(counter))
 }
 
 fn at_least(key: &str, tokens: usize, minimum: usize) -> Result<usize, Error> {

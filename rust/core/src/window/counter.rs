@@ -63,6 +63,16 @@ impl TokenCounter for ModelCounter {
     }
 }
 
+/// Returns which names have a counter here, for errors.
+pub(crate) fn counter_names() -> String {
+    let encodings = Encoding::ALL.iter().map(|encoding| encoding.name());
+    #[cfg(feature = "claude")]
+    let encodings = encodings.chain(Claude::ALL.iter().map(|claude| claude.name()));
+    let names = encodings.chain(["chars_div4", "words", "whitespace", "chars_per_token:X"]);
+    let names: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+    format!("one of {}", names.join(", "))
+}
+
 /// Returns the counter of a name, if it has one here.
 pub(super) fn native(name: &str) -> Option<Native> {
     // Only its special tokens are special, and none is counted as one.
@@ -83,4 +93,18 @@ pub(super) fn native(name: &str) -> Option<Native> {
             return is_allowed.then_some(Native::Estimate(Estimate::CharsPerToken(ratio)));
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_has_a_counter() {
+        let names = counter_names();
+        let names = names.strip_prefix("one of ").unwrap().split(", ");
+        let names: Vec<_> = names.map(|name| name.trim_matches('"').replace('X', "4")).collect();
+        assert!(names.len() >= Encoding::ALL.len() + 4);
+        assert!(names.iter().all(|name| native(name).is_some()), "{names:?}");
+    }
 }

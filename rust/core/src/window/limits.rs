@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::counter::{ModelCounter, native};
+use super::counter::{ModelCounter, counter_names, native};
 use super::model_names::{beginnings, families, parts};
 use super::models::{ALIASES, ENCODING_OF_MODEL, ENCODING_OF_PREFIX, MODELS, UNKNOWN, WAYS};
 use crate::error::Error;
@@ -238,11 +238,9 @@ impl ModelLimits {
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         self.check_numbers()?;
         if let Some(encoding) = &self.encoding {
-            const NAMES: &str = "one of \"cl100k_base\", \"o200k_base\", \"qwen2\", \"qwen3.5\", \
-                                 \"deepseek\", \"glm4\", \"tekken\", \"gemma4\" (with their \
-                                 features), \"chars_div4\", \"words\", \"chars_per_token:X\"";
             if native(encoding).is_none() {
-                return Err(Error::limit("encoding", NAMES, format!("{encoding:.80?}")));
+                let found = format!("{encoding:.80?}");
+                return Err(Error::limit("encoding", counter_names(), found));
             }
             return Ok(self);
         }

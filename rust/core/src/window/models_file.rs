@@ -57,7 +57,7 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
         for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
             let tokens = || {
                 let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-                number.ok_or_else(|| wrong(key, "a natural number"))
+                number.ok_or_else(|| wrong(key, &format!("a natural number, not {value:.80}")))
             };
             let text = || value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a string"));
             match key.as_str() {
@@ -76,6 +76,9 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
                     return Err(Error::shape(what));
                 }
             }
+        }
+        if fields.get("context_window").is_none_or(Value::is_null) {
+            return Err(Error::shape(format!("{place}.context_window is required")));
         }
         limits.max_input_tokens = max_input_tokens.unwrap_or(limits.context_window);
         read.push(limits.checked().map_err(|error| Error::shape(format!("{place}.{error}")))?);
