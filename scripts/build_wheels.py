@@ -8,7 +8,7 @@ The source distribution has the crates it needs and the tests. Everything else i
 offline, as a user without a registry would: a wheel for each PYTHON (an interpreter; this one,
 unless told otherwise). On Linux, zig links for manylinux2014, or with `--musl` for musllinux 1.2.
 
-Each wheel must be below 8 MiB and hold its licences, the notices of its crates and an SBOM that
+Each wheel must be below 8 MB and hold its licences, the notices of its crates and an SBOM that
 names them; `twine check --strict` and auditwheel must accept it; installed into an environment of
 its own it must pass `try_wheel.py`. `--twice` builds all of it again and compares the bytes. The
 release workflow runs this script, and `.ci/release` does so for one Python.
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LARGEST = 8 << 20
+LARGEST = 8_000_000
 CLOCK = "SOURCE_DATE_EPOCH"
 FOLDER = Path(tempfile.gettempdir()) / "budgeteer-wheels"
 """Where it is built. It is in the SBOM, so that it is always the same."""
