@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from budgeteer._sources.folder import TextFile, text_files
 from budgeteer.errors import InvalidArgumentError
 
 STDIN = "-"
+_NO_NAME = "''"
 _NAMED = 20
 """Of files that cannot be read, the first few are named."""
 
@@ -41,6 +43,8 @@ class Answer(NamedTuple):
 def read(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
     if name != STDIN:
+        if not name:  # for Python it stands for the folder
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), _NO_NAME)
         data = Path(name).read_bytes()
     elif sys.stdin is None:
         raise InvalidArgumentError("standard input is closed")
@@ -65,6 +69,8 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
     for path in paths:
         if path == STDIN:
             yield TextFile(shown(STDIN), shown(STDIN), read(STDIN))
+        elif not path:
+            yield TextFile(_NO_NAME, path, None, os.strerror(errno.ENOENT))
         else:
             yield from text_files([path], globs)
 

@@ -249,6 +249,22 @@ def test_input_may_come_from_a_stream_without_bytes(run, monkeypatch):
     assert (0, "tea", "") == run("pack", "--query", "", "--max-tokens", 9)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cut", "-n", 5, ""),
+        ("ask", "", "tea"),
+        ("pack", "-q", "t", "--input", ""),
+        ("compare", "", ""),
+        ("gate", ""),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_name_is_no_folder(refused, arguments):
+    """An empty name, as of a variable that is not set, is not where the program runs."""
+    assert "cannot read '': No such file or directory" == refused(*arguments)
+
+
 def test_lone_surrogates_count_as_they_are_written(run, tmp_path):
     """What UTF-8 cannot hold is written as what it counts as; in JSON it reads back as itself."""
     arguments = ("pack", "--query", "", "--max-tokens", 9)

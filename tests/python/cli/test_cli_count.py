@@ -106,9 +106,9 @@ def test_what_cannot_be_counted_is_named_beside_the_rest(run, docs, name, proble
 
 def test_an_empty_path_is_no_folder(run, docs):
     """A variable that a script forgot to set does not count the folder where it stands."""
-    status, out, err = run("count", "")
-    assert (2, "") == (status, out)
-    assert err.startswith("budgeteer: error: cannot read : ")
+    expected = "budgeteer: error: cannot read '': No such file or directory\n"
+    assert (2, "", expected) == run("count", "")
+    assert (2, "3\tdocs/b.md\n", expected) == run(*WORDS, "", "docs/b.md")
 
 
 def test_above_the_limit_goes_before_incomplete(run, docs):
