@@ -518,13 +518,17 @@ fn given_large_numbers_when_reading_lines_then_no_digit_is_lost() {
         r#"{"text":"a","id":18446744073709551616}"#,
         r#"{"text":"a","id":1.5,"metadata":{"id":99999999999999999999}}"#,
         r#"{"text":"a","metadata":{"id":99999999999999999999}}"#,
+        r#"{"text":"a","metadata":{"id":-0,"b":1}}"#,
+        r#"{"text":"a","metadata":{"id":1.50}}"#,
+        r#"{"text":"a","metadata":{"id":"1","b":2,"id":"2"}}"#,
     ];
     std::fs::write(&path, rows.join("\n")).unwrap();
     let found = JsonlRetriever::new(&path).unwrap().retrieve("", 9).unwrap();
     std::fs::remove_file(&path).unwrap();
 
     let ids = ["1000000000000000000000000000000", "0", "18446744073709551616", "1.5"];
-    let ids: Vec<_> = ids.into_iter().chain(["99999999999999999999"]).map(Some).collect();
+    let inner = ["99999999999999999999", "0", "1.5", "2"];
+    let ids: Vec<_> = ids.into_iter().chain(inner).map(Some).collect();
     assert_eq!(ids, found.iter().map(|chunk| chunk.id.as_deref()).collect::<Vec<_>>());
     assert_eq!(r#"{"b":12345678901234567890123}"#, found[0].metadata);
 }

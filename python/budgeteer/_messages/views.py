@@ -107,7 +107,8 @@ def _from_langchain(message: Any) -> dict[str, Any]:
     if isinstance(getattr(message, "tool_call_id", None), str):
         fields["tool_call_id"] = message.tool_call_id
     parts = content if isinstance(content, list) else ()
-    kinds = [part.get("type") if isinstance(part, dict) else None for part in parts]
+    given = [part.get("type") if isinstance(part, dict) else None for part in parts]
+    kinds = [kind if isinstance(kind, str) else None for kind in given]
     # What could not be read as a call is sent as one all the same.
     calls = [*_list(message, "tool_calls"), *_list(message, "invalid_tool_calls")]
     if calls and "tool_use" not in kinds:
@@ -251,18 +252,7 @@ def _part(value: object) -> dict[str, Any]:
             }
     for key in _RESPONSES:
         if key in part:
-            answer = fields_of(part[key]) or {}
-            content: Any = response_text(answer.get("response"))[0]
-            if answer.get("parts"):
-                media = [_part(inner) for inner in answer["parts"]]
-                content = [{"type": "text", "text": content}, *media]
-            reference = answer.get("id") or None
-            return {
-                "type": "tool_result",
-                "tool_use_id": reference,
-                "name": answer.get("name"),
-                "content": content,
-            }
+            return _response(fields_of(part[key]) or {})
     for key in _MEDIA:
         if key in part:
             return _gemini_media(fields_of(part[key]) or {})
@@ -270,6 +260,23 @@ def _part(value: object) -> dict[str, Any]:
         kind = "thinking" if part.get("thought") else "text"
         return {"type": kind, kind: part["text"]}
     return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}
+
+
+def _response(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a function's response, its media beside its text."""
+    content: Any = response_text(answer.get("response"))[0]
+    media = answer.get("parts")
+    if media:
+        if not isinstance(media, (list, tuple)):
+            raise InvalidArgumentError("the parts of a function's response must be a list")
+        content = [{"type": "text", "text": content}, *map(_part, media)]
+    reference = answer.get("id") or None
+    return {
+        "type": "tool_result",
+        "tool_use_id": reference,
+        "name": answer.get("name"),
+        "content": content,
+    }
 
 
 def _gemini_media(blob: Mapping[str, Any]) -> dict[str, Any]:

@@ -135,11 +135,13 @@ def fit_request(
     work = Work(reading, name, counting, shown, previous=before)
     share = _step(step, previous)
     work.limit(given, context_window, max_output_tokens, share)
-    if not work.goes_on:
+    carries = work.goes_on or work.has_sections
+    if not carries:
         # Another conversation began alike: what left that one is missed here only if it must be.
         whole = Work(reading, name, counting, shown, previous=before, carries=False)
         whole.limit(given, context_window, max_output_tokens, share)
-        work = whole if whole.total <= whole.most else work
+        carries = whole.total > whole.most
+        work = work if carries else whole
     if not work.is_changed and work.total <= work.most:
         return work.answer(request)
     fitted = work.fit(steps)
@@ -150,7 +152,7 @@ def fit_request(
             work.around += wrong
             return work.answer(fitted.request)
         extra = work.extra + wrong
-        work = Work(reading, name, counting, shown, extra, previous)
+        work = Work(reading, name, counting, shown, extra, previous, carries=carries)
         work.limit(given, context_window, max_output_tokens, share)
         fitted = work.fit(steps)
     if shown is not None:

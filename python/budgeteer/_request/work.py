@@ -120,9 +120,10 @@ class Work:
             self.around += self.rendered(reading) - self.total
         self.around_before = self.around
         self.around += extra
-        self.is_changed = bool(reading.history.orphans or reading.section) or any(
+        self.has_sections = reading.section is not None or any(
             item.section is not None for item in reading.items
         )
+        self.is_changed = bool(reading.history.orphans) or self.has_sections
         if previous is not None:
             self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
 
@@ -134,10 +135,15 @@ class Work:
     def _carry(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Do again what was done to the messages of the previous request."""
         for i, (entry, (given, made)) in enumerate(zip(self.entries, pairs, strict=False)):
-            if entry.item.section is not None or entry.gone is not None:
+            if entry.item.section is not None:
                 continue
-            if not same(entry.item.value, given):
+            is_same = same(entry.item.value, given)
+            # Where chunks were, another message may be in the next turn.
+            if not is_same and read_item(self.reading.key, i, given).section is None:
                 self.goes_on = False
+            if entry.gone is not None:
+                continue
+            if not is_same:
                 break
             if made is None:
                 entry.gone = "before"

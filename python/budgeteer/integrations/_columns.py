@@ -70,16 +70,18 @@ class Columns:
                 the answer.
 
         """
+        folded = [*names] if self.minds_case else [name.lower() for name in names]
         wanted = self._keep
         if wanted is None:
             wanted = [name for name in names if name != self._left_out]
         for name in wanted:
-            if (name if self.minds_case else name.lower()) in ANSWERED:
+            own = name if self.minds_case else name.lower()
+            if own in ANSWERED:
                 raise InvalidArgumentError(
                     f"the column {name!r} has the name of a column of the answer, so it cannot be "
                     f"kept: rename it in the table, or leave it out of keep"
                 )
-            if list(names).count(name) > 1:
+            if folded.count(own) > 1:
                 raise InvalidArgumentError(
                     f"the table has several columns {name[:80]!r}, so none can be kept: rename "
                     f"them, or leave them out of keep"

@@ -60,20 +60,19 @@ def taken(packer: Any) -> Any:
 
 def plain(packer: Any) -> Any:
     """
-    Return what `taken` returned as it may be written into a file, an int or a mapping of options.
+    Return what `as_packer` takes as it may be written into a file, an int or a mapping of options.
 
     Raises:
-        InvalidArgumentError: An option has no such form.
+        InvalidArgumentError: An option has no such form, or as for `as_packer`.
 
     """
-    if isinstance(packer, int):
-        return packer
+    made = as_packer(packer)
     if isinstance(packer, Packer):
         options = {item.name: getattr(packer, item.name) for item in fields(packer) if item.init}
-        made = packer
-    else:
+    elif isinstance(packer, Mapping):
         options = {**packer}
-        made = as_packer(packer)
+    else:
+        return made.max_tokens
     problem = beyond_json(Packer, made, options)
     if problem:
         raise InvalidArgumentError(problem)
@@ -81,7 +80,7 @@ def plain(packer: Any) -> Any:
 
 
 class Kept:
-    """Keeps a packer for as long as what it is made of is the same; copies keep none."""
+    """Keeps a packer for as long as what it is made of is the same; deep copies keep none."""
 
     def __init__(self) -> None:
         self._made: tuple[tuple[Any, ...], Packer] | None = None

@@ -19,6 +19,8 @@ from budgeteer._request.result import FittedRequest
 _KEYS = ("messages", "input", "contents")
 CONVERSATIONS = 64
 """How many conversations are remembered, the latest used ones."""
+ALIKE = 4
+"""How many of these begin alike."""
 MAX_BYTES = 32 << 20
 """How many bytes their requests may have together, about."""
 _NODE_BYTES = 64
@@ -55,16 +57,15 @@ class Fitter:
 
     def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
         """Return the request that fits; the errors are those of `fit_request`."""
-        beginning, items = _beginning(request), _items(request)
+        beginning, said = _beginning(request), _said(_items(request))
         with self._lock:
             alike = [
                 (number, sent)
                 for number, sent in reversed(self._sent.items())
                 if sent.beginning == beginning
             ]
-        number, before = next(
-            (one for one in alike if _goes_on(one[1].fitted, items)), (None, None)
-        )
+        own = [one for one in alike if _goes_on(one[1].said, said)]
+        number, before = max(own, key=lambda one: len(one[1].said), default=(None, None))
         if before is None and alike:
             # It has a part of what was sent for another one: as much of it as can be stays.
             before = alike[0][1]
@@ -76,9 +77,9 @@ class Fitter:
             counter=self._counter,
             previous=before and before.fitted,
         )
-        sent = _Sent(beginning, fitted, _size(request))
+        sent = _Sent(beginning, said, fitted, _size(request))
         with self._lock:
-            self._forget(number)
+            self._forget(alike[-1][0] if number is None and len(alike) >= ALIKE else number)
             self._sent[next(self._numbers)] = sent
             self._bytes += sent.size
             while len(self._sent) > CONVERSATIONS or self._bytes > MAX_BYTES:
@@ -91,20 +92,19 @@ class Fitter:
 
 
 class _Sent(NamedTuple):
-    """What was sent last for a conversation."""
+    """What was said in a conversation, and what was sent last for it."""
 
     beginning: tuple[str, int]
+    said: Sequence[Any]
     fitted: FittedRequest
     size: int
 
 
-def _goes_on(fitted: FittedRequest, items: Sequence[Any]) -> bool:
+def _goes_on(before: Sequence[Any], said: Sequence[Any]) -> bool:
     """Return whether messages are those of a request before, and perhaps more."""
-    past = fitted._past
-    given = [] if past is None else past.given
     # What differs does so at the end, mostly.
-    ends_alike = 0 < len(given) <= len(items) and same(given[-1], items[len(given) - 1])
-    return ends_alike and stable(given, items) == len(given)
+    ends_alike = 0 < len(before) <= len(said) and same(before[-1], said[len(before) - 1])
+    return ends_alike and stable(before, said) == len(before)
 
 
 def _size(request: Mapping[str, Any]) -> int:
@@ -127,6 +127,19 @@ def _size(request: Mapping[str, Any]) -> int:
 def _items(request: Mapping[str, Any]) -> Sequence[Any]:
     found = next((request[key] for key in _KEYS if request.get(key) is not None), ())
     return found if isinstance(found, (list, tuple)) else (found,)
+
+
+def _said(items: Sequence[Any]) -> Sequence[Any]:
+    """Return the messages that are not the system's, which may change from call to call."""
+    return [item for item in items if _role(item) not in SYSTEM_ROLES]
+
+
+def _role(item: Any) -> Any:
+    role = item.get("role") if type(item) is dict else None
+    if role is None:
+        view = view_of(item)
+        role = None if view is None else view.fields.get("role")
+    return role
 
 
 def _beginning(request: Mapping[str, Any]) -> tuple[str, int]:

@@ -109,8 +109,9 @@ class BudgetPostprocessor(BaseNodePostprocessor):
 
 def _check_known(item: Any, given: Mapping[str, Any]) -> None:
     """Refuse options that a class does not have, which LlamaIndex takes and forgets."""
+    aliases = {field.alias for field in item.model_fields.values()}
     for name in given:
-        if name not in item.model_fields:
+        if name not in item.model_fields and name not in aliases:
             known = [*item.model_fields]
             raise InvalidArgumentError(
                 f"{name[:80]} is not an option of {item.__name__}; known are "

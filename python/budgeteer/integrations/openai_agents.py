@@ -132,7 +132,7 @@ class BudgetSession:
         model: str | ModelLimits | None = None,
         counter: Counter | None = None,
     ) -> None:
-        if not hasattr(session, "get_items"):
+        if not (hasattr(session, "get_items") and hasattr(session, "session_id")):
             raise InvalidArgumentError(
                 f"session must be a Session, not {_validate.type_name(session)}"
             )

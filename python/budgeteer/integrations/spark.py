@@ -81,7 +81,7 @@ def pack_dataframe(
 
     """
     work = Columns(max_tokens, query, chunks, keep, options)
-    # Spark asks for a column in any case, unless it is told to mind it.
+    # Names that differ in case alone are one for Spark, unless it is told to mind it.
     work.minds_case = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     work.over(to_arrow_schema(df.schema), cloudpickle.dumps)
     kept = work.kept(df.columns)

@@ -223,6 +223,19 @@ def test_media_in_a_response_of_gemini():
     assert {**response, "response": {"output": "short"}} == made["function_response"]
 
 
+def test_odd_parts_of_frameworks():
+    """What no framework makes is no error of Python's."""
+    message = langchain(
+        content=[{"type": ["x"]}], tool_calls=[{"id": "a", "name": "f", "args": {}}]
+    )
+    assert 1 == len(view_of(message).fields["tool_calls"])
+    part = {"function_response": {"name": "read", "response": {}, "parts": 5}}
+    with pytest.raises(
+        InvalidArgumentError, match="parts of a function's response must be a list"
+    ):
+        view_of({"role": "user", "parts": [part]})
+
+
 def test_an_approval_stays_with_its_request():
     """Neither is kept without the other, whatever stands between them."""
     request = {"type": "mcp_approval_request", "id": "m1", "name": "read", "arguments": "{}"}

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from request_support import KEYS, PROVIDERS, TURNS, VALIDATORS, conversation, recount
 from support import Recorder
 
-from budgeteer import BudgetExhaustedError, InvalidArgumentError, fit_request, get_counter
-from budgeteer.integrations._requests import Fitter
+from budgeteer import (
+    BudgetExhaustedError,
+    InvalidArgumentError,
+    Section,
+    fit_request,
+    get_counter,
+)
+from budgeteer.integrations._requests import ALIKE, Fitter
 from budgeteer.window import count_messages
 
 COUNT = get_counter("words").count
@@ -292,4 +298,39 @@ def test_conversations_that_begin_alike_are_told_apart():
         long.append({"role": "assistant", "content": "ok"})
         short = [*shots, {"role": "user", "content": f"B{i}"}]
         assert fitter({"messages": short}).request["messages"] is short
+        assert shots[:1] == fitter({"messages": shots[:1]}).request["messages"]
     assert len(sent[-1].request["messages"]) < len(long) - 1
+
+
+def test_those_that_begin_alike_are_few():
+    """A conversation that never goes on takes the place of its own, not of all others."""
+    fitter = Fitter("gpt-4o", 4_000, 0, "words")
+    other = [{"role": "user", "content": "Which tea?"}]
+    fitter({"messages": other})
+    for i in range(99):
+        fitter({"messages": [{"role": "user", "content": "Hello"}, said(f"B{i}")]})
+        fitter({"messages": [{"role": "system", "content": f"It is {i}."}, *other]})
+    assert ALIKE + 1 == len(fitter._sent)
+
+
+def said(text):
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_chunks_that_move_keep_the_beginning(is_last):
+    """Where chunks were another message is in the next turn: what left stays away all the same."""
+    history, previous, stable = [], None, []
+    for i in range(20):
+        chunks = [f"Chunk {n} " * 20 for n in range(40)]
+        section = Section("chunks", query="chunk", chunks=chunks, max_tokens=600)
+        question = said(f"Question {i} " + "tea " * 48)
+        asked = [question, {"role": "user", "content": section}]
+        messages = [*history, *(asked if is_last else asked[::-1])]
+        fitted = fit_request({"messages": messages}, context_window=1_000, counter="words",
+            previous=previous)  # fmt: skip
+        assert fitted.total_tokens <= 1_000
+        stable.append(fitted.report.stable_prefix_tokens)
+        previous = fitted
+        history += [question, {"role": "assistant", "content": f"Answer {i}"}]
+    assert sum(tokens > 0 for tokens in stable[8:]) >= 6

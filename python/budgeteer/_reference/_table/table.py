@@ -214,8 +214,11 @@ def _parts(table: Any) -> Any:
         found = read_arrow(table)
     except NoCapsuleError:
         raise _Refusal(NO_TABLE, "", "") from None
+    except MemoryError:
+        raise
     except Exception as error:
-        raise _Refusal(PRODUCER, "", str(error)) from error
+        said = str(error).encode("utf-8", "backslashreplace").decode()
+        raise _Refusal(PRODUCER, "", said) from error
     if not pyarrow().types.is_struct(found.type):
         raise _Refusal(NO_TABLE, "", type_name(found.type))
     return found

@@ -5,9 +5,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{ffi as python, intern};
 
 /// `struct ArrowSchema`: the type of a column.
@@ -228,10 +228,17 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Result<Import, Failu
 fn asked<'py>(method: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyAny>, String>> {
     match method.call0() {
         Ok(answer) => Ok(Ok(answer)),
-        Err(error) if error.is_instance_of::<PyException>(method.py()) => {
-            Ok(Err(error.value(method.py()).str()?.to_string()))
+        Err(error) => {
+            let py = method.py();
+            if !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py)
+            {
+                return Err(error);
+            }
+            let said = error.value(py).str()?;
+            // A lone surrogate is no part of a string here.
+            let said = said.call_method1(intern!(py, "encode"), ("utf-8", "backslashreplace"))?;
+            Ok(Err(String::from_utf8_lossy(said.cast::<PyBytes>()?.as_bytes()).into_owned()))
         }
-        Err(error) => Err(error),
     }
 }
 

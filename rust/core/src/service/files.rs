@@ -309,11 +309,7 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     let written = Fields::of(line);
     let as_written = |key| written.get(key).unwrap_or_default();
     chunk.id = match given("id") {
-        Some(Value::Number(number)) => Some(match as_written("id") {
-            "-0" => "0".into(),
-            whole if !whole.contains(['.', 'e', 'E']) => whole.into(),
-            _ => number.to_string(),
-        }),
+        Some(Value::Number(number)) => Some(id_of(number, as_written("id"))),
         _ => text("id")?.map(str::to_owned),
     };
     if let Some(score) = given("score") {
@@ -342,16 +338,38 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
 /// Returns a chunk with the fields that metadata set, which stay as they are written.
 #[cfg(feature = "json")]
 fn of_metadata(metadata: &str) -> Option<Chunk> {
+    let fields = Fields::of(metadata);
+    let written = |is_wanted: fn(&str) -> bool| {
+        let wanted = fields.iter().filter(|(_, value)| is_wanted(value));
+        let wanted = wanted.map(|(name, value)| format!("{}:{value}", Value::from(name)));
+        format!("{{{}}}", wanted.collect::<Vec<_>>().join(","))
+    };
     // This is how a corpus that was saved in Python is read.
     let read = |fields: &str| record::read(format!(r#"[2,null,"",null,{fields}]"#).as_bytes());
-    read(metadata).or_else(|| {
+    let all = written(|_| true);
+    let mut chunk = if let Some(chunk) = read(&all) {
+        chunk
+    } else {
         // No record is nested as deep. The fields of a chunk are not nested.
-        let fields = Fields::of(metadata);
-        let plain = fields.iter().filter(|(_, value)| !value.starts_with(['[', '{']));
-        let plain = plain.map(|(name, value)| format!("{}:{value}", Value::from(name)));
-        let plain = format!("{{{}}}", plain.collect::<Vec<_>>().join(","));
-        Some(Chunk { metadata: metadata.into(), ..read(&plain)? })
-    })
+        let plain = written(|value| !value.starts_with(['[', '{']));
+        Chunk { metadata: all, ..read(&plain)? }
+    };
+    if let Some(id) = fields.get("id")
+        && let Ok(number) = serde_json::from_str(id)
+    {
+        chunk.id = Some(id_of(&number, id));
+    }
+    Some(chunk)
+}
+
+/// Returns a number as an id: a whole one with all its digits.
+#[cfg(feature = "json")]
+fn id_of(number: &serde_json::Number, written: &str) -> String {
+    match written {
+        "-0" => "0".into(),
+        whole if !whole.contains(['.', 'e', 'E']) => whole.into(),
+        _ => number.to_string(),
+    }
 }
 
 #[cfg(test)]
