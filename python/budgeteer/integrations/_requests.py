@@ -131,15 +131,18 @@ def _items(request: Mapping[str, Any]) -> Sequence[Any]:
 
 def _said(items: Sequence[Any]) -> Sequence[Any]:
     """Return the messages that are not the system's, which may change from call to call."""
-    return [item for item in items if _role(item) not in SYSTEM_ROLES]
+    return [item for item in items if not _is_system(item)]
 
 
-def _role(item: Any) -> Any:
-    role = item.get("role") if type(item) is dict else None
-    if role is None:
-        view = view_of(item)
-        role = None if view is None else view.fields.get("role")
-    return role
+def _is_system(item: Any) -> bool:
+    """Return whether a message is the system's, by what tells it without a view."""
+    if isinstance(item, Mapping):
+        role = item.get("role")
+    else:
+        role = getattr(item, "type", None)  # LangChain's; of OpenAI's items it is "message"
+        role = getattr(item, "role", None) if role in (None, "message") else role
+    role = getattr(role, "value", role)
+    return isinstance(role, str) and role in SYSTEM_ROLES
 
 
 def _beginning(request: Mapping[str, Any]) -> tuple[str, int]:
