@@ -146,6 +146,8 @@ pub(super) struct Wanted {
     has_dot: u64,
     /// Whether a word has a sigma.
     has_sigma: bool,
+    /// For each length, or the largest here, the lowest bits of the last characters.
+    ends: [u64; LENGTHS],
     /// For each hash, the words, in order.
     words: Vec<Vec<Word>>,
     /// By a hash, or behind it, that hash and 1 more than the place of its words;
@@ -214,6 +216,17 @@ fn write_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn extend_by_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     out.extend(units.iter().map(|unit| unit.low()));
+}
+
+/// The number of lengths of words that are told apart.
+const LENGTHS: usize = 32;
+
+fn length_of<T>(word: &[T]) -> usize {
+    word.len().min(LENGTHS - 1)
+}
+
+fn end_bit(last: u32) -> u64 {
+    1 << (last % 64)
 }
 
 /// A word that is wanted.
@@ -290,6 +303,8 @@ impl Wanted {
         let all = || found.values().flatten().map(|word| &word.codes);
         let starts: BTreeSet<_> = all().map(|codes| beginning(codes)).collect();
         let has_dot = all().any(|codes| codes.contains(&DOT)).into();
+        let mut ends = [0; LENGTHS];
+        all().for_each(|codes| ends[length_of(codes)] |= end_bit(codes[codes.len() - 1]));
         let has_sigma = all().any(|codes| codes.contains(&SIGMA));
         let mut beginnings = Filter::default();
         for &[first, second] in &starts {
@@ -314,7 +329,7 @@ impl Wanted {
             words.sort_unstable();
         }
         let smalls = Smalls::get();
-        Some(Self { smalls, beginnings, has_dot, has_sigma, words, slots, shift, fronts })
+        Some(Self { smalls, beginnings, has_dot, has_sigma, ends, words, slots, shift, fronts })
     }
 
     /// Returns 1 if a word with these first characters may be wanted, else 0.
@@ -337,6 +352,10 @@ impl Wanted {
             return Found::Unsure;
         }
         let small = |unit: &U| self.smalls.of((*unit).into());
+        let may_end = |last| self.ends[length_of(word)] & end_bit(small(last)) != 0;
+        if !word.last().is_some_and(may_end) {
+            return Found::Nothing;
+        }
         let hash = hash_of(word, small);
         let mut slot = (hash >> self.shift) as usize;
         let words = loop {
