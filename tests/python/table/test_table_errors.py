@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from decimal import Decimal
 
 import pandas as pd
 import polars as pl
@@ -157,6 +158,24 @@ def test_columns_of_extension_types(backend):
     long = pa.table({"key": query, "query": query, "text": ["Tea."]})
     packed = pa.table(pack_table(long, 30, chunks="text", group_by="key"))
     assert ['{"a": 1}'] == packed["key"].to_pylist()
+
+
+@pytest.mark.parametrize("scale", [0, 1, 17, -3])
+def test_decimals_are_numbers(backend, scale):
+    """A literal of SQL such as 0.9 is a decimal; it is read as Python's float of it."""
+    numbers = [Decimal(digits).scaleb(-scale) for digits in (1, 98765432109876543)]
+    kind = pa.decimal128(38, scale)
+    items = structs(**TWO, score=pa.array(numbers, kind), mtime=pa.array([None, 0], kind))
+    table = table_of(lists_of(items, 0, 2))
+    options = {"ranking": "score", "max_chunks": 1, "min_score": float(numbers[1])}
+    assert [("Rye.", 3, [1], None)] == answers_of(pack_table(table, 30, **options))
+    options["min_score"] = math.nextafter(float(numbers[1]), math.inf)
+    assert [("", 0, [], None)] == answers_of(pack_table(table, 30, **options))
+    wide = structs(**TWO, score=pa.array([1, 2], pa.decimal256(40, 1)))
+    with pytest.raises(
+        InvalidArgumentError, match="score' of table must have numbers, not decimal"
+    ):
+        pack_table(table_of(lists_of(wide, 0, 2)), 30)
 
 
 def test_fields_of_one_name(backend):

@@ -51,7 +51,9 @@ def type_name(kind: Any) -> str:
         return "binary"
     if is_list(kind):
         return "list"
-    return "time" if types.is_temporal(kind) else "another type"
+    if types.is_temporal(kind):
+        return "time"
+    return "decimal" if types.is_decimal(kind) else "another type"
 
 
 def is_text(kind: Any) -> bool:

@@ -65,6 +65,7 @@ def _is_number(kind: Any) -> bool:
         types.is_integer(kind)
         or types.is_float32(kind)
         or types.is_float64(kind)
+        or types.is_decimal128(kind)
         or types.is_null(kind)
     )
 

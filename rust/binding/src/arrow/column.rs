@@ -41,6 +41,7 @@ pub(crate) fn type_name(schema: &Schema) -> &'static str {
         "+m" => "map",
         format if format.starts_with("+w:") => "list",
         format if format.starts_with('t') => "time",
+        format if format.starts_with("d:") => "decimal",
         _ => "another type",
     }
 }
@@ -196,9 +197,11 @@ pub(crate) enum Numbers {
     Single(Floats),
     /// Floats of eight bytes.
     Double(Floats),
+    /// Decimals of 16 bytes, and how many of their digits are a fraction.
+    Decimal(Floats, i32),
 }
 
-/// A column of floats.
+/// A column of floats, or of decimals.
 #[derive(Clone, Copy)]
 pub(crate) struct Floats {
     slots: Slots,
@@ -225,6 +228,12 @@ impl Numbers {
             "n" => Some(Self::Null),
             "f" => floats().map(Self::Single),
             "g" => floats().map(Self::Double),
+            format if format.starts_with("d:") => {
+                let mut sizes = format["d:".len()..].split(',').skip(1);
+                let scale = sizes.next()?.parse().ok()?;
+                sizes.next().is_none_or(|width| width == "128").then_some(())?;
+                Some(Self::Decimal(floats()?, scale))
+            }
             _ => Ints::of(schema, array).map(Self::Whole),
         }
     }
@@ -235,7 +244,7 @@ impl Numbers {
             Self::Null => return None,
             #[allow(clippy::cast_precision_loss)] // as Python's float() does
             Self::Whole(ints) => return ints.get(place).map(|number| number as f64),
-            Self::Single(floats) | Self::Double(floats) => floats,
+            Self::Single(floats) | Self::Double(floats) | Self::Decimal(floats, _) => floats,
         };
         if !floats.slots.has(place) {
             return None;
@@ -245,6 +254,10 @@ impl Numbers {
         unsafe {
             Some(match self {
                 Self::Single(_) => floats.values.get::<f32>(at).into(),
+                // Read as it is written, so that it is rounded once.
+                Self::Decimal(_, scale) => {
+                    format!("{}e{}", floats.values.get::<i128>(at), -scale).parse().ok()?
+                }
                 _ => floats.values.get::<f64>(at),
             })
         }
