@@ -275,7 +275,7 @@ class Part:
     """A section while a layout is fitted: its tokens and its outcome."""
 
     __slots__ = (
-        *("costs", "counter", "each", "history", "kind", "least", "messages", "role"),
+        *("costs", "counter", "each", "history", "items", "kind", "least", "messages", "role"),
         *("section", "tokens", "tools", "used", "was_cut", "where"),
     )
 
@@ -285,6 +285,7 @@ class Part:
         self.kind = Kind.of(section)
         self.role = section.role or (section.name if section.name in ROLES else "user")
         self.where = f"section {section.name[:80]!r}: content"
+        self.items: Sequence[AnyMessage] = ()
         self.messages: Sequence[AnyMessage] = ()
         self.tools: Sequence[AnyMessage] = ()
         self.used = self.tokens = self.least = 0
@@ -296,6 +297,7 @@ class Part:
             self.tokens = self._text_tokens(content)
         elif self.kind is Kind.MESSAGES:
             self.history = History.read(self.where, content)
+            self.items = content = self.history.complete(content)
             self.each = {
                 i: costs.of(f"{self.where}[{i}]", content[i])
                 for i in (*self.history.system, *self.history.others)
@@ -332,7 +334,7 @@ class Part:
         """Render as much of the content as fits into *size* tokens."""
         content: Any = self.section.content
         if self.kind is Kind.MESSAGES:
-            self._trim(content, size)
+            self._trim(size)
         elif self.kind is Kind.TEXT and content:
             self.was_cut = size < self.tokens
             if not self.was_cut:
@@ -345,13 +347,13 @@ class Part:
 
     def _cost(self, i: int, message: AnyMessage, _: int) -> int:
         """Return the tokens of a message of the content, or of what was kept of it last time."""
-        content: Any = self.section.content
-        if message is content[i]:
+        if message is self.items[i]:
             return self.each[i]
         return self.costs.of(f"{self.where}[{i}]", message)
 
-    def _trim(self, content: Sequence[AnyMessage], size: int) -> None:
+    def _trim(self, size: int) -> None:
         """Keep the messages that fit into *size* tokens."""
+        content = self.items
         room = size - self.least
         if room < 0:
             self.was_cut = True
@@ -367,7 +369,7 @@ class Part:
         self.messages = [kept.messages.get(i, content[i]) for i in places]
         self.used = self.least + sum(kept.tokens.values())
         is_whole = all(item is content[i] for i, item in kept.messages.items())
-        self.was_cut = len(places) < len(content) or not is_whole
+        self.was_cut = len(places) < len(content) or not is_whole or bool(history.partial)
 
     def keep_tools(self, size: int) -> None:
         """Keep the tools that fit into *size* tokens: those selected, or the first ones."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import view_of, without_results
 from budgeteer.errors import InvalidArgumentError
 
 StartOn: TypeAlias = Literal["user"]
@@ -21,22 +21,22 @@ class History:
     The places of the messages of a history, by the kinds that trimming distinguishes.
 
     Attributes:
-        keeps_questions: Whether a message of the user that holds more than results stays though
-            a call of these is missing.
         system: The system messages.
-        others: The others, except those with a result whose call is missing.
+        others: The others, except those that are nothing but results whose calls are missing.
         orphans: These.
-        results: For each of the others that has results, their number.
+        partial: For each of the others that has such results beside what stays, their numbers
+            among its results that are parts.
+        results: For each of the others that has results, the number of those that stay.
         users: Those of the others that are the user's.
         replies: Those of the others that are the model's; of items of one reply, the first.
         questions: Those of the user's that hold more than tool results, ascending.
 
     """
 
-    keeps_questions: bool = False
     system: list[int] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     orphans: list[int] = field(default_factory=list)
+    partial: dict[int, set[int]] = field(default_factory=dict)
     results: dict[int, int] = field(default_factory=dict)
     users: set[int] = field(default_factory=set)
     replies: set[int] = field(default_factory=set)
@@ -76,7 +76,8 @@ class History:
         copied = replace(self)
         copied.system, copied.others = [*self.system], [*self.others]
         copied.orphans, copied.questions = [*self.orphans], [*self.questions]
-        copied.results, copied.replies = {**self.results}, {*self.replies}
+        copied.partial, copied.results = {**self.partial}, {**self.results}
+        copied.replies = {*self.replies}
         copied.users, copied._starts = {*self.users}, [*self._starts]  # noqa: SLF001 - its own
         copied._calls = {**self._calls}  # noqa: SLF001 - its own
         return copied
@@ -116,14 +117,13 @@ class History:
         of *others* in its content. Where it or the one before *is_item*, of OpenAI's Responses,
         both are of one reply, as reasoning must stay with what follows it.
         """
-        reach: int | None = None
-        if results:
-            found = [self._caller if key is None else self._calls.get(key) for key in results]
-            if None in found and not (self.keeps_questions and role == "user" and others):
-                self.orphans.append(i)
-                return
-            reach = min((call for call in found if call is not None), default=None)
-            self.results[i] = len(results)
+        asking = self._asking(i, role, results, others) if results else ()
+        if asking is None:
+            self.orphans.append(i)
+            return
+        reach = min(asking, default=None)
+        if asking:
+            self.results[i] = len(asking)
         if role == "user":
             self.users.add(i)
             if others or not results:
@@ -138,11 +138,24 @@ class History:
             self._starts.append(i)
         else:
             self._reach(reach)
-        if calls or not results:
+        if calls or i not in self.results:
             self._caller = i if calls else None
         for key in calls:
             if key is not None:
                 self._calls[key] = i
+
+    def _asking(
+        self, i: int, role: str, results: Sequence[str | None], others: int
+    ) -> Sequence[int] | None:
+        """Return the places of the calls of results; None where nothing of the message stays."""
+        calls = [self._caller if key is None else self._calls.get(key) for key in results]
+        asking = [call for call in calls if call is not None]
+        if len(asking) < len(calls):
+            is_result = role in RESULT_ROLES  # the first is the message itself
+            if (is_result and calls[0] is None) or not (asking or others):
+                return None
+            self.partial[i] = {k - is_result for k, call in enumerate(calls) if call is None}
+        return asking
 
     def _answered(self, i: int, reach: int | None, is_item: bool) -> int | None:
         """Note a message of the model, and return the first that it needs; None for itself."""
@@ -157,6 +170,15 @@ class History:
         """Let the newest message need all from *place* on: no history begins in between."""
         while self._starts and self._starts[-1] > place:
             self._starts.pop()
+
+    def complete(self, messages: Sequence[Any]) -> Sequence[Any]:
+        """Return its *messages*, without the results whose calls are missing in the others."""
+        if not self.partial:
+            return messages
+        made = [*messages]
+        for i, numbers in self.partial.items():
+            made[i] = without_results(made[i], numbers)
+        return made
 
     @property
     def question(self) -> int | None:

@@ -78,8 +78,9 @@ def trim_messages(
     the messages between them, in OpenAI's shape (``tool_calls`` and the role ``tool``, or
     ``function_call`` and ``function``), in Anthropic's (``tool_use`` and ``tool_result``) and in
     the others that `count_messages` takes; reasoning in OpenAI's Responses stays with its item. A
-    message with a result whose call is missing is left out, as the APIs refuse it. A call without
-    results stays, as they may still come.
+    result whose call is missing is left out, as the APIs refuse it, and so is a message that holds
+    nothing else; what else is in its message stays. A call without results stays, as they may
+    still come.
 
     The newest message of the user that holds more than tool results always stays, and all that
     follows it; without one, the newest message. Where these do not fit, the longest texts of their
@@ -168,17 +169,18 @@ def trim_messages(
     counting = chosen(counter, model)
     meter = _Meter(counting)
     costs = MessageCosts(meter.count, name)
-    items = _validate.batch("messages", messages)
+    given = _validate.batch("messages", messages)
     limit = _validate.tokens("max_tokens", max_tokens)
     if start_on is not None:
         _validate.choice("start_on", start_on, _STARTS)
-    rules = Rules.of(previous, step, keep_results, _pinned(pins, items), start_on)
+    rules = Rules.of(previous, step, keep_results, _pinned(pins, given), start_on)
     memory = getattr(previous, "_memory", None)
     if memory is None or not memory.is_of(counting, name):
         memory = Memory(counting, name)
-    resumes = memory.resumes(items, rules.previous or ())
+    resumes = memory.resumes(given, rules.previous or ())
     start = len(memory) if resumes else 0
-    history = (memory.history if resumes else History()).grown("messages", items, start)
+    history = (memory.history if resumes else History()).grown("messages", given, start)
+    items = history.complete(given)
 
     def cost(place: int, message: Any, left: int | None) -> int | None:
         tokens = memory.known(message)
@@ -216,10 +218,10 @@ def trim_messages(
     same_as = stable(trimmed, rules.previous or ())
     trimmed.stable_prefix_tokens = sum(tokens[i] for i in places[:same_as])
     trimmed.left_out = tuple([i for i in range(len(items)) if i not in tokens])
-    shortened = {i: item for i, item in sorted(kept.messages.items()) if item is not items[i]}
+    shortened = {i: item for i, item in zip(places, trimmed, strict=True) if item is not given[i]}
     trimmed.shortened = tuple(shortened)
     if previous is not None:
-        found = (items, history, trimmed, tokens, shortened, resumes)
+        found = (given, history, trimmed, tokens, shortened, resumes)
         trimmed._memory = memory.after(*found)  # noqa: SLF001 - it is ours
     return trimmed
 

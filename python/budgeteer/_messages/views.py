@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -363,6 +363,21 @@ def with_result(message: Any, text: str) -> Any:
     if view is None or view.shape == "chat":
         return shapes.with_result(message, text)
     return with_results(message, [text for _ in slots_of(view)])
+
+
+def without_results(message: Any, numbers: Container[int]) -> Any:
+    """Return a copy of a message without the parts that are its results of these *numbers*."""
+    view = view_of(message)
+    assert view is not None  # noqa: S101 - it has results
+    parts = enumerate(view.fields["content"])
+    places = [i for i, part in parts if (fields_of(part) or {}).get("type") == "tool_result"]
+    dropped = {place for number, place in enumerate(places) if number in numbers}
+
+    def kept(content: Any) -> Any:
+        parts = [part for i, part in enumerate(content) if i not in dropped]
+        return tuple(parts) if isinstance(content, tuple) else parts
+
+    return replaced(message, ("parts" if view.shape == "gemini" else "content",), kept)
 
 
 def with_text(message: Any, view: View, path: Path, text: str) -> Any:

@@ -57,7 +57,8 @@ def fit_request(
 
     At the end tool results are cut further, or get back what is free. The system messages, the
     newest message of the user and the newest round always stay, and no call is separated from
-    its results. A result whose call is missing is left out, as every provider refuses it.
+    its results. A result whose call is missing is left out, as every provider refuses it; what
+    else is in its message stays.
 
     Where a content or the ``text`` of a part should be retrieved chunks, put a `Section` with
     *query* and *chunks* there, one in a message. It is packed into its ``max_tokens``, or what is

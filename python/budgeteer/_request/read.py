@@ -165,8 +165,7 @@ def read_request(request: object, known: Any = None) -> Reading:
         config = request.get(name)
         if config is not None:
             places.append(mapping(f"request[{name!r}]", config))
-    history = History(keeps_questions=True)
-    reading = Reading(request, _KEYS[key], key, [], history, _places=places)  # type: ignore[arg-type]
+    reading = Reading(request, _KEYS[key], key, [], History(), _places=places)  # type: ignore[arg-type]
     values = request[key]
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):
         values = [values]

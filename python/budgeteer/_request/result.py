@@ -61,7 +61,7 @@ class RequestChange:
 
     Attributes:
         place: Where it is in the request that was given, such as ``messages[3]``.
-        action: ``masked`` (a line stands in its place), ``cut`` (its middle is missing) or
+        action: ``masked`` (a line stands in its place), ``cut`` (a part of it is missing) or
             ``left_out``.
         reason: Why, in a few words.
         tokens_before: Its tokens before.

@@ -61,7 +61,8 @@ class Entry:
         gone: Why it is left out, None if it stays.
         is_exact: Whether nothing of it was estimated.
         has_bound: Whether a part of it is the most that it may take.
-        lost: The tokens that it lost when the previous request was fitted, None if it is as given.
+        lost: The tokens that it lost before this fitting, None if it is as given.
+        lost_by: Why it lost them.
 
     """
 
@@ -72,6 +73,7 @@ class Entry:
     chunk_tokens = chunk_before = 0
     gone: str | None = None
     lost: int | None = None
+    lost_by = "before"
     is_exact, has_bound = True, False
 
     def __init__(self, item: Item, costs: MessageCosts, count: Callable[[str], int]) -> None:

@@ -19,7 +19,7 @@ from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.turn import MARKER
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import view_of, without_results
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
 from budgeteer._request.past import Counted, Past
@@ -105,10 +105,16 @@ class Work:
             self.entries = [*self.entries]
             self._carry(past.pairs())
             self.goes_on = self.goes_on and len(past.given) <= len(self.entries)
+        if reading.history.partial:
+            self.entries = [*self.entries]
+            self._leave_orphans()
         self.parted = [
             entry
             for entry in self.entries
-            if entry.results or entry.media or entry.item.section is not None
+            if entry.results
+            or entry.media
+            or entry.lost is not None
+            or entry.item.section is not None
         ]
         self.has_system = self._finds_system()
         self.chosen: Sequence[int] = range(len(reading.tools))
@@ -124,7 +130,7 @@ class Work:
             item.section is not None for item in reading.items
         )
         self.is_changed = bool(reading.history.orphans) or self.has_sections
-        if previous is not None:
+        if previous is not None or reading.history.partial:
             self.is_changed |= any(e.gone is not None or e.lost is not None for e in self.entries)
 
     @cached_property
@@ -148,11 +154,22 @@ class Work:
             if made is None:
                 entry.gone = "before"
             elif made is not given:
-                item = read_item(self.reading.key, i, made)
-                changed = Entry(item, self.costs, self._count)
-                changed.lost = entry.before - changed.before
-                self.entries[i] = changed
+                self._change(i, made, "before")
         self._keep_pairs()
+
+    def _leave_orphans(self) -> None:
+        """Leave out the results whose calls are missing of messages that hold more."""
+        for i, numbers in self.reading.history.partial.items():
+            entry = self.entries[i]
+            if entry.lost is None:  # else it was done for the previous request
+                self._change(i, without_results(entry.item.value, numbers), "orphan")
+
+    def _change(self, place: int, made: Any, reason: str) -> None:
+        """Let the message at a place be *made*, which is less of it."""
+        before = self.entries[place].before
+        changed = Entry(read_item(self.reading.key, place, made), self.costs, self._count)
+        changed.lost, changed.lost_by = before - changed.before, reason
+        self.entries[place] = changed
 
     def _keep_pairs(self) -> None:
         """Separate no call from a result that came since, and leave out nothing that must stay."""
@@ -396,7 +413,7 @@ class Work:
                 for i in left
             ]
         for entry in self.entries:
-            if entry.gone or entry.results or entry.chunks is not None:
+            if entry.gone or entry.results or entry.lost is not None or entry.chunks is not None:
                 _add_changes(changes, entry)
         is_by_rule = all(
             cost.basis == "published rule" for cost in (self.frame, self.tools, self.schema)
@@ -538,7 +555,7 @@ def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
         texts = [result.text or result.slot.text for result in entry.results]
         action: Action = "masked" if MASK in texts else "cut"
         is_new = any(result.text is not None for result in entry.results)
-        reason = _REASONS[action if is_new else "before"]
+        reason = _REASONS[action if is_new else entry.lost_by]
         changes.append(RequestChange(place, action, reason, entry.before, entry.tokens))
         return
     for result in entry.results:

@@ -369,6 +369,16 @@ impl Message {
         }
     }
 
+    /// Returns the message without those of its results that do not stay; None
+    /// where nothing is left.
+    fn without_results(&self, stays: &[bool]) -> Option<Self> {
+        match &self.0 {
+            Body::Typed(_) => stays.iter().all(|&stays| stays).then(|| self.clone()),
+            #[cfg(feature = "json")]
+            Body::Json(value) => Some(Self(Body::Json(json::without_results(value, stays)?))),
+        }
+    }
+
     /// Calls `visit` with every piece of it that costs tokens, until that
     /// returns false. Returns whether all pieces were visited.
     fn visit(&self, visit: &mut dyn FnMut(Piece<'_>) -> bool) -> bool {

@@ -63,6 +63,24 @@ def parts_of(message, kind):
     return [part for part in content if part["type"] == kind]
 
 
+def complete(messages):
+    """Return *messages* without the results whose calls are missing."""
+    known, made = set(), []
+    for message in messages:
+        if message["role"] not in SYSTEM_ROLES:
+            if message["role"] == "tool" and message["tool_call_id"] not in known:
+                continue
+            lost = [p for p in parts_of(message, "tool_result") if p["tool_use_id"] not in known]
+            if lost:
+                parts = [part for part in message["content"] if part not in lost]
+                if not parts:
+                    continue
+                message = {**message, "content": parts}  # noqa: PLW2901 - it is that message
+            known.update(ids_of_calls(message))
+        made.append(message)
+    return made
+
+
 def suffixes(messages):
     """Return every list that may be left of *messages*, the longest first, by brute force."""
     known, whole = {}, []
@@ -154,11 +172,12 @@ ending = st.builds(list.__add__, histories, turns)
 @given(histories, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
 def test_what_is_left(messages, limit, counter, name):
     """It is the longest that may be left and fits, if that has the question and what follows."""
-    turn = turn_of(messages)
+    given = complete(messages)
+    turn = turn_of(given)
     with using(name):
         allowed = [
             kept
-            for kept in suffixes(messages)
+            for kept in suffixes(given)
             if count_messages(kept, counter=counter) <= limit
             and all(among(message, kept) for message in turn)
         ]
@@ -170,15 +189,18 @@ def test_what_is_left(messages, limit, counter, name):
 
         assert count_messages(left, counter=counter) <= limit
         if allowed:
-            assert all(a is b for a, b in zip(left, allowed[0], strict=True))
+            assert allowed[0] == left
+            pairs = zip(allowed[0], left, strict=True)
+            assert all(kept is a or not among(kept, messages) for kept, a in pairs)
 
 
 @given(histories | ending, st.integers(0, 200), counters, st.sampled_from(BACKENDS))
 def test_what_is_cut(messages, limit, counter, name):
     """Only texts of tool results differ, the longest; the rest are the caller's objects."""
-    turn = turn_of(messages)
+    given = complete(messages)
+    turn = turn_of(given)
     system = [message for message in messages if message["role"] in SYSTEM_ROLES]
-    needed = [m for m in messages if among(m, system) or among(m, turn)]
+    needed = [m for m in given if among(m, system) or among(m, turn)]
     with using(name):
         count = get_counter(counter).count
         before = copy.deepcopy(messages)
@@ -194,7 +216,7 @@ def test_what_is_cut(messages, limit, counter, name):
             return
         finally:
             assert before == messages
-        if all(among(message, messages) for message in left):
+        if all(message in given for message in left):
             return
 
         assert len(needed) == len(left)
@@ -327,6 +349,42 @@ def test_orphans_are_left_out(orphan):
 
     assert messages[1:] == trim_messages(messages, 1_000)
     assert messages[1:] == trim_messages(messages, count_messages(messages[1:]))
+
+
+@pytest.mark.parametrize("keeps", [{}, {"previous": []}], ids=["alone", "with previous"])
+def test_a_question_beside_an_orphan_stays(keeps):
+    """Only the result whose call is missing is left out of a message that holds more."""
+    asked = used("z", text="Go on.")
+    kept = {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
+    trimmed = trim_messages([said("user"), asked], 1_000, **keeps)
+
+    assert [said("user"), kept] == trimmed
+    assert (count_messages(trimmed), (), (1,)) == (
+        trimmed.total_tokens,
+        trimmed.left_out,
+        trimmed.shortened,
+    )
+    assert used("z", text="Go on.") == asked
+    assert [kept] == trim_messages([said("user"), asked], count_messages([kept]))
+    both = {"role": "user", "content": [*used("z")["content"], *used("a")["content"]]}
+    messages = [said("user"), use("a"), both, said("assistant"), said("user")]
+    trimmed = trim_messages(messages, 1_000)
+    assert [*messages[:2], used("a"), *messages[3:]] == trimmed
+
+
+def test_a_question_beside_an_orphan_is_what_was_kept():
+    """It is found again in the next turn, and stays the same object."""
+    messages = [said("user"), said("assistant"), used("z", text="Go on.")]
+    sent = trim_messages(messages, 1_000, previous=[])
+    messages = [*messages, said("assistant"), said("user", "And now?")]
+    again = trim_messages(messages, 1_000, previous=sent)
+
+    assert sent[2] is again[2]
+    assert sent.total_tokens - 3 == again.stable_prefix_tokens
+    found = trim_messages(messages, 1_000, previous=json.loads(json.dumps(sent)))
+    assert (again, again.stable_prefix_tokens) == (found, found.stable_prefix_tokens)
+    messages[2] = said("user", "Go on, please.")
+    assert messages == trim_messages(messages, 1_000, previous=sent)
 
 
 def test_a_pending_call_stays():

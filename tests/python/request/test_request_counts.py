@@ -324,6 +324,39 @@ def test_a_result_without_its_call():
     )
 
 
+@pytest.mark.parametrize("shape", ["anthropic", "gemini"])
+def test_a_question_beside_a_result_without_its_call(shape):
+    """The result is left out alone, once for all turns; the question stays."""
+    lost = {"type": "tool_result", "tool_use_id": "b", "content": "12 degrees"}
+    said, key = {"type": "text", "text": "And now?"}, "messages"
+    if shape == "gemini":
+        lost = {"function_response": {"name": "f", "response": {"output": "12 degrees"}}}
+        said, key = {"text": "And now?"}, "contents"
+    field = {"messages": "content", "contents": "parts"}[key]
+    asked = {"role": "user", field: [lost, said]}
+    kept = {"role": "user", field: [said]}
+    made = fit_request({key: [asked]}, context_window=10**5)
+    alone = fit_request({key: [kept]}, context_window=10**5)
+
+    assert {key: [kept]} == made.request
+    assert {key: [{"role": "user", field: [lost, said]}]} == {key: [asked]}
+    assert alone.total_tokens == made.total_tokens
+    [change] = made.report.changes
+    assert (f"{key}[0]", "cut", "its call is missing") == (
+        change.place,
+        change.action,
+        change.reason,
+    )
+    lost = made.report.sections["tool_results"]
+    assert change.tokens_before - change.tokens == lost.tokens_before - lost.tokens > 0
+    answer = {"role": {"messages": "assistant", "contents": "model"}[key], field: [said]}
+    again = fit_request({key: [asked, answer, kept]}, context_window=10**5, previous=made)
+    assert {key: [kept, answer, kept]} == again.request
+    assert made.request[key][0] is again.request[key][0]
+    [change] = again.report.changes
+    assert "as in the previous request" == change.reason
+
+
 def test_limits_of_a_model():
     """The model of the request gives the window, its input limit and the counter."""
     limits = ModelLimits("acme", 1000, 60, None, "words", None, None, True, "here")

@@ -362,8 +362,10 @@ pub(super) struct Share<'a> {
     tokens: usize,
     /// The tokens of the system messages of the content.
     least: usize,
-    /// The messages of the content, and the tokens of each.
+    /// The messages of the content without the results whose calls are missing,
+    /// by their kinds, and the tokens of each.
     history: History,
+    complete: Cow<'a, [Message]>,
     each: BTreeMap<usize, usize>,
     pub(super) messages: Vec<Message>,
     /// The number of the content's tools that are kept.
@@ -393,6 +395,7 @@ impl<'a> Share<'a> {
             tokens: 0,
             least: 0,
             history: History::default(),
+            complete: Cow::default(),
             each: BTreeMap::new(),
             messages: Vec::new(),
             tool_count: 0,
@@ -405,6 +408,8 @@ impl<'a> Share<'a> {
             Content::Text(text) => share.tokens = share.text_tokens(text),
             Content::Messages(messages) => {
                 share.history = History::read(messages);
+                share.complete = share.history.complete(messages);
+                let messages = &share.complete;
                 let all = share.history.system.iter().copied().chain(share.history.others());
                 share.each = all.map(|i| (i, costs.of(&messages[i]))).collect();
                 share.is_exact = share.each.keys().all(|&i| costs.is_exact(&messages[i]));
@@ -452,9 +457,7 @@ impl<'a> Share<'a> {
     /// tools that fit.
     pub(super) fn render(&mut self, size: usize) {
         match &self.section.content {
-            Content::Messages(messages) => {
-                self.trim(messages, size);
-            }
+            Content::Messages(_) => self.trim(size),
             Content::Text(text) if !text.is_empty() => {
                 self.was_cut = size < self.tokens;
                 if !self.was_cut {
@@ -474,7 +477,8 @@ impl<'a> Share<'a> {
     }
 
     /// Keeps the messages that fit into `size` tokens.
-    fn trim(&mut self, messages: &[Message], size: usize) {
+    fn trim(&mut self, size: usize) {
+        let messages = &*self.complete;
         self.was_cut = true;
         let Some(room) = size.checked_sub(self.least) else { return };
         let cost = |i: usize, _| Some(self.each[&i]);
@@ -489,7 +493,9 @@ impl<'a> Share<'a> {
         let message = |i: &usize| kept.made.get(i).unwrap_or(&messages[*i]).clone();
         self.messages = places.iter().map(message).collect();
         self.used = self.least + sum(kept.tokens.values());
-        self.was_cut = places.len() < messages.len() || !kept.made.is_empty();
+        self.was_cut = places.len() < messages.len()
+            || !kept.made.is_empty()
+            || !self.history.partial.is_empty();
     }
 
     fn keep_tools(&mut self, tools: &[Tool], size: usize) {

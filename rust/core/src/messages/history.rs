@@ -1,6 +1,7 @@
 //! The messages of a history by their kinds, and where a part of it may begin.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Message;
 use crate::error::Error;
@@ -10,8 +11,11 @@ use crate::error::Error;
 pub(crate) struct History {
     /// The system messages.
     pub(crate) system: Vec<usize>,
-    /// The other messages, except those with a result whose call is missing.
+    /// The other messages, except those that are nothing but results whose
+    /// calls are missing.
     pub(super) others: Vec<Other>,
+    /// Those of them that have such results beside what stays, without these.
+    pub(crate) partial: BTreeMap<usize, Message>,
     /// The newest of these of the user that holds more than tool results.
     pub(super) question: Option<usize>,
 }
@@ -22,7 +26,7 @@ pub(super) struct Other {
     /// How far back it reaches: to the first of the calls whose results it has,
     /// or to the message itself.
     reach: usize,
-    /// The number of its results.
+    /// The number of its results that stay.
     pub(super) results: usize,
     is_user: bool,
     /// Whether it is the model's.
@@ -45,14 +49,16 @@ impl History {
                 Some(key) => calls.get(key).copied(),
                 None => caller,
             };
-            let found = answers.iter().map(|&key| call(key)).collect::<Option<Vec<_>>>();
-            let Some(found) = found else {
-                continue;
-            };
+            let found: Vec<usize> = answers.iter().filter_map(|&key| call(key)).collect();
+            if found.len() < answers.len() {
+                let has_call: Vec<bool> = answers.iter().map(|&key| call(key).is_some()).collect();
+                let Some(left) = message.without_results(&has_call) else { continue };
+                history.partial.insert(index, left);
+            }
             history.others.push(Other {
                 index,
-                reach: found.into_iter().min().unwrap_or(index),
-                results: answers.len(),
+                results: found.len(),
+                reach: found.iter().copied().min().unwrap_or(index),
                 is_user: message.role() == "user",
                 is_reply: message.is_reply(),
             });
@@ -63,11 +69,24 @@ impl History {
             if !asked.is_empty() {
                 caller = Some(index);
                 calls.extend(asked.into_iter().flatten().map(|key| (key, index)));
-            } else if answers.is_empty() {
+            } else if found.is_empty() {
                 caller = None;
             }
         }
         history
+    }
+
+    /// Returns its messages, without the results whose calls are missing in the
+    /// others.
+    pub(crate) fn complete<'a>(&self, messages: &'a [Message]) -> Cow<'a, [Message]> {
+        if self.partial.is_empty() {
+            return Cow::Borrowed(messages);
+        }
+        let mut messages = messages.to_vec();
+        for (&place, message) in &self.partial {
+            messages[place].clone_from(message);
+        }
+        Cow::Owned(messages)
     }
 
     /// Returns the places of the other messages, ascending.

@@ -203,6 +203,20 @@ pub(super) fn mask_results(message: &mut Value, text: &str) {
     }
 }
 
+/// Returns a message without those of its results that do not stay; None where
+/// it is one of them, or nothing is left.
+pub(super) fn without_results(message: &Value, stays: &[bool]) -> Option<Value> {
+    let is_own = message["role"].as_str().is_some_and(is_result);
+    let mut stays = stays.iter().copied();
+    if is_own && stays.next() == Some(false) {
+        return None;
+    }
+    let mut message = message.clone();
+    let parts = message["content"].as_array_mut()?;
+    parts.retain(|part| part["type"] != "tool_result" || stays.next() == Some(true));
+    (!parts.is_empty()).then_some(message)
+}
+
 /// Returns whether a message, or a part of it, has a cache breakpoint.
 pub(super) fn has_breakpoint(message: &Value) -> bool {
     let parts = message["content"].as_array();

@@ -101,9 +101,10 @@ impl Trimmed {
 /// [`count_messages`](super::count_messages) of these is at most `max_tokens`.
 /// Messages are taken from the newest backwards, up to the first that does not
 /// fit; nothing is skipped in between. A tool call and its results, also
-/// parallel ones, stay or leave together, with the messages between them. APIs
-/// refuse a result whose call is missing, so a message with such a result is
-/// left out. A call without results stays, as its results may still follow.
+/// parallel ones, stay or leave together, with the messages between them. A
+/// result whose call is missing is left out, as the APIs refuse it, and so is a
+/// message that holds nothing else; what else is in its message stays. A call
+/// without results stays, as its results may still follow.
 ///
 /// The newest message of the user that holds more than tool results always
 /// stays, and all that follows it; without one, the newest message. Where these
@@ -165,6 +166,7 @@ pub fn trim_messages(
     }
     let costs = Costs::new(counter, model);
     let history = History::read(messages);
+    let messages = &*history.complete(messages);
     let mut tokens: BTreeMap<usize, usize> =
         history.system.iter().map(|&i| (i, costs.of(&messages[i]))).collect();
     let system = sum(&tokens);
@@ -189,9 +191,15 @@ pub fn trim_messages(
         }
     }
     tokens.extend(kept.tokens);
+    let mut cut = kept.made;
+    for (&place, message) in &history.partial {
+        if tokens.contains_key(&place) {
+            cut.entry(place).or_insert_with(|| message.clone());
+        }
+    }
     let mut trimmed = Trimmed {
         places: tokens.keys().copied().collect(),
-        cut: kept.made,
+        cut,
         total_tokens: if tokens.is_empty() { 0 } else { sum(&tokens).saturating_add(around) },
         stable_prefix_tokens: 0,
     };
