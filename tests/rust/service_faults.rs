@@ -533,6 +533,35 @@ fn given_large_numbers_when_reading_lines_then_no_digit_is_lost() {
     assert_eq!(r#"{"b":12345678901234567890123}"#, found[0].metadata);
 }
 
+/// What packing reads of the metadata may stand beside the text.
+#[test]
+fn given_fields_beside_the_text_when_reading_lines_then_they_are_those_of_the_chunk() {
+    let path = std::env::temp_dir().join(format!("budgeteer-beside-{}.jsonl", std::process::id()));
+    let rows = [
+        r#"{"text":"a","kind":"k","index":2,"mtime":3,"authority":"a","priority":4,"url":"x"}"#,
+        r#"{"text":"a","kind":"k","mtime":3,"metadata":{"mtime":5,"kind":null,"b":1}}"#,
+        r#"{"text":"a","kind":null,"url":"x"}"#,
+    ];
+    std::fs::write(&path, rows.join("\n")).unwrap();
+    let found = JsonlRetriever::new(&path).unwrap().retrieve("", 9).unwrap();
+    std::fs::remove_file(&path).unwrap();
+
+    let kinds = [Some("k"), Some("k"), None];
+    assert_eq!(kinds, [0, 1, 2].map(|i: usize| found[i].kind.as_deref()));
+    assert_eq!(["3", "5", "0"], [0, 1, 2].map(|i: usize| found[i].mtime.to_string()));
+    let Chunk { authority, priority, position, .. } = &found[0];
+    assert_eq!((Some("a"), Some(2.0)), (authority.as_deref(), *position));
+    assert_eq!("4", priority.to_string());
+    assert_eq!(
+        [
+            r#"{"authority":"a","index":2,"kind":"k","mtime":3,"priority":4}"#,
+            r#"{"b":1,"kind":"k","mtime":5}"#,
+            "",
+        ],
+        [0, 1, 2].map(|i: usize| &*found[i].metadata)
+    );
+}
+
 /// A line that is not a chunk is an error that names it.
 #[test]
 fn given_a_line_that_is_no_chunk_when_reading_then_the_error_names_it() {

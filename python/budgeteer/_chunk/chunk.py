@@ -58,7 +58,7 @@ class Chunk:
         metadata: Anything else. Read here: ``title``, ``source`` and ``id`` if the chunk has none
             itself, ``mtime`` (seconds, for ``ranking="recency"``), ``kind`` (shown by templates),
             and the first number of ``position``, ``index`` and ``offset`` (for
-            ``order="document"``).
+            ``order="document"``). A mapping may have these beside its text as well.
 
     Raises:
         InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
@@ -268,6 +268,8 @@ def mtime_keys(chunks: Sequence[object]) -> bytes:
     keys = array("d", [0.0]) * len(chunks)
     for i, chunk in enumerate(chunks):
         mtime = metadata_field(chunk, "mtime")
+        if mtime is None and is_mapping(chunk):
+            mtime = chunk.get("mtime")  # type: ignore[attr-defined]  # it is a mapping
         if isinstance(mtime, (int, float)):  # a bool counts as 0 or 1
             keys[i] = checked_number(mtime + 0, "chunks[{}].metadata['mtime']", i)
     return keys.tobytes()
@@ -325,8 +327,22 @@ _ALLOWED = (
 """What a chunk may be, for errors."""
 
 
+_OF_METADATA = ("kind", "position", "index", "offset", "mtime", "authority", "priority")
+"""What packing looks for in the metadata of a chunk, and then in the chunk if it is a mapping."""
+
+
+def metadata_of(row: Mapping[str, Any], metadata: Any) -> Any:
+    """Return *metadata* with what packing reads of a mapping itself where that is missing."""
+    given = {} if metadata is None else metadata
+    if not is_mapping(given):
+        return metadata
+    names = [n for n in _OF_METADATA if row.get(n) is not None and given.get(n) is None]
+    own = {name: row[name] for name in names}
+    return {**{n: given[n] for n in given if n not in own}, **own} if own else metadata
+
+
 def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
-    """Yield chunks of any type as `Chunk`."""
+    """Yield chunks of any type as `Chunk`, which are packed as these are."""
     for i, item in enumerate(items):
         if isinstance(item, Chunk):
             yield item
@@ -338,6 +354,8 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
                 f"chunks[{i}] must be {_ALLOWED}, not {_validate.type_name(item)}"
             ) from None
         metadata = field_of(item, "metadata")
+        if is_mapping(item):
+            metadata = metadata_of(item, metadata)
         identifier = known_field(item, "id")
         try:
             yield Chunk(

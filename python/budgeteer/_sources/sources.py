@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField
+from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField, metadata_of
 from budgeteer._codes import TEXT_KEYS
 from budgeteer._files import decode, json_lines, mapping
 from budgeteer._sources.embedder import embedder_of
@@ -86,7 +86,8 @@ class Jsonl:
     """
     A file with a JSON object per line: ``text`` or ``content``, and other fields of `Chunk`.
 
-    Unknown keys and blank lines are ignored.
+    What packing reads of the metadata may stand beside the text. Other keys and blank lines are
+    ignored.
     """
 
     path: Path
@@ -371,7 +372,7 @@ def _chunk(row: object, line: int, source: str) -> Chunk:
             source=source if row.get("source") is None else row["source"],
             title="" if row.get("title") is None else row["title"],
             score=row.get("score"),
-            metadata=row.get("metadata"),
+            metadata=metadata_of(row, row.get("metadata")),
         )
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"line {line}: {error}") from None

@@ -1,6 +1,7 @@
 """Retrievers that need nothing but files, and the error of an endpoint."""
 
 import dataclasses
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +25,32 @@ CHUNKS = [
     "Black tea.",
     Chunk("Mild.", title="Tea"),
 ]
+
+
+ROWS = [
+    {"text": "tea old", "kind": "table", "position": 2, "source": "s", "id": 5, "mtime": 9},
+    {"text": "tea new", "kind": "prose", "position": 1, "source": "s", "id": 6, "mtime": 8},
+]
+
+
+@pytest.mark.parametrize("options", [{"order": "document"}, {"ranking": "recency"}])
+@pytest.mark.parametrize("kind", [list, Corpus, ChunkRetriever, JsonlRetriever])
+def test_rows_are_packed_as_they_are_without_a_retriever(kind, options, tmp_path, backend):
+    """No retriever loses what packing reads of a row."""
+    packer = Packer(60, template="tagged", **{"ranking": "input", **options})
+    expected = packer.pack("tea", ROWS).text
+    made = ROWS
+    if kind is JsonlRetriever:
+        made = tmp_path / "rows.jsonl"
+        made.write_text("\n".join(map(json.dumps, ROWS)))
+    made = kind(made)
+    if kind is not list:
+        made = made.retrieve("tea", 9)
+
+    assert expected == packer.pack("tea", made).text
+    first = "tea old" if "ranking" in options else "tea new"
+    assert first in expected.splitlines()[0]
+    assert "[table:5]" in expected
 
 
 def test_chunks_by_their_keywords():

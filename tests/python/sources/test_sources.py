@@ -187,10 +187,12 @@ def test_json_lines_are_read_field_by_field(configured):
         {"text": "A", "id": 7, "title": "T", "source": "s", "score": 0.5, "metadata": {"k": [1]}},
         {"content": "B", "id": None, "title": None, "url": "x", "metadata": None},
         {"text": "C\u2028c", "content": "not this", "id": "seven"},
+        {"text": "D", "kind": "k", "index": 2, "metadata": {"kind": None, "b": 1}},
     ]
     lines = "\ufeff" + "\r\n\n \n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     config = configured("sources: [{type: jsonl, path: a.jsonl, name: n}]", **{"a.jsonl": lines})
-    a, b, c = config.chunks()
+    a, b, c, d = config.chunks()
+    assert {"b": 1, "kind": "k", "index": 2} == d.metadata
     assert ("A", "7", "s", "T", 0.5, {"k": [1]}) == (
         a.text, a.id, a.source, a.title, a.score, a.metadata,
     )  # fmt: skip

@@ -346,7 +346,8 @@ fn of_python(
 ) -> Chunk {
     let metadata = metadata.filter(|metadata| matches!(metadata, Value::Map(_)));
     let inner = metadata.unwrap_or(&Value::Null);
-    let get = |name: &str| inner.get(name).or_else(|| data.get(name));
+    let has = |value: &&Value| **value != Value::Null;
+    let get = |name: &str| inner.get(name).filter(has).or_else(|| data.get(name));
     let position = ["position", "index", "offset"];
     let mut written = String::new();
     if let Some(metadata @ Value::Map(fields)) = metadata
@@ -365,7 +366,7 @@ fn of_python(
         kind: get("kind").and_then(Value::shown),
         authority: get("authority").and_then(Value::shown),
         priority: get("priority").and_then(Value::number).unwrap_or_default(),
-        mtime: match inner.get("mtime") {
+        mtime: match get("mtime") {
             Some(Value::Bool(value)) => f64::from(u8::from(*value)),
             mtime => mtime.and_then(Value::number).unwrap_or_default(),
         },
@@ -485,6 +486,16 @@ mod tests {
             damaged[at % record.len()] = byte;
             let _ = (read(&damaged), read(&damaged[..at % record.len()]), read(&bytes));
         }
+    }
+
+    /// A field of the metadata goes before that of the mapping itself.
+    #[test]
+    fn fields_of_mappings() {
+        let read = |fields: &str| read(format!(r#"[1,"text",{fields}]"#).as_bytes()).unwrap();
+        let own = read(r#"{"text":"t","mtime":3,"kind":"k","metadata":{"kind":null}}"#);
+        assert_eq!((3.0, Some("k")), (own.mtime, own.kind.as_deref()));
+        let inner = read(r#"{"text":"t","mtime":3,"kind":"k","metadata":{"mtime":true}}"#);
+        assert_eq!((1.0, Some("k")), (inner.mtime, inner.kind.as_deref()));
     }
 
     #[test]

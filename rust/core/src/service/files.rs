@@ -243,9 +243,9 @@ fn is_space(c: char) -> bool {
 ///
 /// An object has `text`, `content` or `page_content`, and may have `id`,
 /// `source`, `title`, `score` and `metadata`. A missing title or id is the one
-/// in the metadata. The other fields of [`Chunk`] are read from there too:
-/// `kind`, `authority`, `priority`, `mtime`, and `position`, `index` or `offset`.
-/// Other keys and blank lines are skipped. The file is read once. The share of
+/// in the metadata. The other fields of [`Chunk`] are read from there too, or else
+/// from the object itself: `kind`, `authority`, `priority`, `mtime`, and `position`,
+/// `index` or `offset`. Other keys and blank lines are skipped. The file is read once. The share of
 /// keywords replaces the score in the file.
 ///
 /// # Examples
@@ -267,6 +267,11 @@ pub struct JsonlRetriever(Files);
 
 #[cfg(feature = "json")]
 file_retriever!(JsonlRetriever, read_jsonl);
+
+/// What may stand beside the text as well as in the metadata.
+#[cfg(feature = "json")]
+const OF_METADATA: [&str; 7] =
+    ["kind", "position", "index", "offset", "mtime", "authority", "priority"];
 
 #[cfg(feature = "json")]
 fn read_jsonl(path: &Path, name: &str) -> Result<Vec<Chunk>, Error> {
@@ -315,24 +320,41 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     if let Some(score) = given("score") {
         chunk.score = Some(score.as_f64().ok_or("score must be a number")?);
     }
-    match given("metadata") {
-        None => {}
-        Some(Value::Object(fields)) => {
-            let said = of_metadata(as_written("metadata")).ok_or("metadata must be JSON")?;
-            let Chunk { text, mut title, mut id, source, score, .. } = chunk;
-            if title.is_empty()
-                && let Some(Value::String(inner)) = fields.get("title")
-            {
-                title.clone_from(inner);
-            }
-            if id.as_ref().is_none_or(String::is_empty) {
-                id = said.id.clone().or(id);
-            }
-            chunk = Chunk { text, title, id, source, score, ..said };
-        }
-        Some(_) => return Err("metadata must be an object".into()),
+    let metadata = given("metadata");
+    if metadata.is_some_and(|metadata| !metadata.is_object()) {
+        return Err("metadata must be an object".into());
     }
-    Ok(chunk)
+    let Some(said) = metadata_of(&written, metadata.map(|_| as_written("metadata"))) else {
+        return Ok(chunk);
+    };
+    let said = of_metadata(&said).ok_or("metadata must be JSON")?;
+    let Chunk { text, mut title, mut id, source, score, .. } = chunk;
+    if title.is_empty()
+        && let Some(Value::String(inner)) = metadata.and_then(|metadata| metadata.get("title"))
+    {
+        title.clone_from(inner);
+    }
+    if id.as_ref().is_none_or(String::is_empty) {
+        id = said.id.clone().or(id);
+    }
+    Ok(Chunk { text, title, id, source, score, ..said })
+}
+
+/// Returns the metadata of an object with what the object itself has of
+/// [`OF_METADATA`]; None without any.
+#[cfg(feature = "json")]
+fn metadata_of(row: &Fields<'_>, metadata: Option<&str>) -> Option<String> {
+    let given = metadata.map(Fields::of).unwrap_or_default();
+    let of = |fields: &Fields<'_>, name: &str| fields.get(name).is_some_and(|it| it != "null");
+    let is_own = |name: &str| OF_METADATA.contains(&name) && of(row, name) && !of(&given, name);
+    if metadata.is_none() && !OF_METADATA.iter().any(|name| is_own(name)) {
+        return None;
+    }
+    let kept = given.iter().filter(|(name, _)| !is_own(name));
+    let own = OF_METADATA.iter().filter(|name| is_own(name));
+    let own = own.map(|&name| (name, row.get(name).unwrap_or_default()));
+    let all = kept.chain(own).map(|(name, value)| format!("{}:{value}", Value::from(name)));
+    Some(format!("{{{}}}", all.collect::<Vec<_>>().join(",")))
 }
 
 /// Returns a chunk with the fields that metadata set, which stay as they are written.
