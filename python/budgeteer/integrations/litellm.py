@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter
 
 try:
+    from litellm.exceptions import BadRequestError, ContextWindowExceededError
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as _error:
     raise missing(__name__, _error) from None
@@ -60,8 +61,12 @@ class BudgetHook(CustomLogger):
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range. From a call: as from
-            `fit_request`, or its messages are not given by name, where no hook sees them.
-        BudgetExhaustedError: From a call: what must stay does not fit. Nothing is sent.
+            `fit_request`, or its messages are not given by name, where no hook sees them. It is a
+            ``BadRequestError`` of litellm's then: it is not tried again, and the proxy answers
+            status 400.
+        BudgetExhaustedError: From a call: what must stay does not fit. Nothing is sent. It is a
+            ``ContextWindowExceededError`` of litellm's too, for which a ``Router`` goes to its
+            ``context_window_fallbacks``.
 
     Examples:
         >>> import litellm
@@ -104,9 +109,24 @@ class BudgetHook(CustomLogger):
         key = _KEYS.get(getattr(call_type, "value", call_type))
         if key is None:
             return None
+        about = (str(kwargs.get("model") or ""), str(kwargs.get("custom_llm_provider") or ""))
         if kwargs.get(key) is None:
-            raise InvalidArgumentError(f"{key} must be given by name, as a hook sees no others")
-        return self._fit(kwargs).request
+            message = f"{key} must be given by name, and not None: a hook sees no others"
+            raise _RefusedError(message, *about)
+        try:
+            return self._fit(kwargs).request
+        except BudgetExhaustedError as error:
+            raise _ExceededError(str(error), *about) from None
+        except InvalidArgumentError as error:
+            raise _RefusedError(str(error), *about) from None
+
+
+class _ExceededError(ContextWindowExceededError, BudgetExhaustedError):
+    """What must stay of a call does not fit, as litellm knows it."""
+
+
+class _RefusedError(BadRequestError, InvalidArgumentError):
+    """A call that cannot be read, as litellm knows it."""
 
 
 def fitted(
@@ -146,6 +166,11 @@ def fitted(
     if not callable(function):
         raise InvalidArgumentError(
             f"function must be a function, not {_validate.type_name(function)}"
+        )
+    name = getattr(function, "__name__", "")
+    if "embedding" in name:
+        raise InvalidArgumentError(
+            f"function must take one request, and {name} takes texts, each for itself"
         )
     taken = signature(function)
     kinds = {name: it.kind for name, it in taken.parameters.items()}

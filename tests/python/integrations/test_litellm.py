@@ -1,6 +1,7 @@
 """litellm: what reaches a provider fits."""
 
 import asyncio
+import time
 
 import pytest
 from provider import CLAUDE_TOOL, RESPONSES_TOOL, TOOL, claude_history, history
@@ -10,6 +11,7 @@ pytest.importorskip("litellm")
 import litellm
 
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations._requests import Fitter
 from budgeteer.integrations.litellm import BudgetHook, fitted
 from budgeteer.window import count_messages, count_tools
 
@@ -145,6 +147,29 @@ def test_what_cannot_fit_is_not_sent(provider, api, hook):
     assert [] == provider.seen
 
 
+def test_a_router_falls_back(provider, api, hook):
+    """What does not fit goes to the model of a larger window at once, and is not tried again."""
+    models = {"small": "openai/gpt-4", "large": "openai/gpt-4o", "none": "openai/gpt-4"}
+    deployments = [
+        {"model_name": name, "litellm_params": {"model": model, **api}}
+        for name, model in models.items()
+    ]
+    router = litellm.Router(
+        model_list=deployments, context_window_fallbacks=[{"small": ["large"]}], num_retries=3
+    )
+    hook._fit = Fitter(None, None, None, None)
+    long = [{"role": "user", "content": "tea " * 9000}]
+
+    assert asyncio.run(router.acompletion("small", long)).choices
+    assert ["gpt-4o"] == [body["model"] for body in provider.seen]
+    start = time.monotonic()
+    with pytest.raises(litellm.ContextWindowExceededError, match="context_window 8192") as error:
+        asyncio.run(router.acompletion("none", long))
+    assert time.monotonic() - start < 2
+    assert isinstance(error.value, BudgetExhaustedError)
+    assert 1 == len(provider.seen)
+
+
 def test_other_calls_pass(hook):
     """A call without a window is none of the hook's."""
     asked = hook.async_pre_call_deployment_hook({"input": ["tea"]}, "aembedding")
@@ -159,6 +184,8 @@ def test_wrong_arguments():
         fitted("completion")
     with pytest.raises(InvalidArgumentError, match="function must take messages or input"):
         fitted(len)
+    with pytest.raises(InvalidArgumentError, match="aembedding takes texts, each for itself"):
+        fitted(litellm.aembedding)
 
 
 PROXY = {
@@ -211,6 +238,12 @@ def test_the_proxy(provider, tmp_path, monkeypatch):
             assert total + tools <= 800, path
             assert asked[key][-1]["content"] in str(body[key][-1])
     long = {"model": "house", "messages": [{"role": "user", "content": "tea " * 2000}]}
-    answer = client.post("/v1/chat/completions", json=long)
-    assert "context_window 900" in answer.text
+    for path, wrong in (
+        ("chat/completions", long),
+        ("responses", {"model": "house", "input": "tea " * 2000}),
+        ("messages", {**long, "model": "claude", "max_tokens": 100}),
+    ):
+        answer = client.post(f"/v1/{path}", json=wrong)
+        assert 400 == answer.status_code, path
+        assert "context_window 900" in answer.text, path
     assert [] == provider.seen
