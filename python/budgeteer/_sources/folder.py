@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -13,6 +13,8 @@ from budgeteer._files import decode
 from budgeteer.errors import InvalidArgumentError
 
 _IGNORE_FILE = ".gitignore"
+_NAMED = 20
+"""The most files that are named where they cannot be read."""
 _VERSION_CONTROL = frozenset(("CVS", "_darcs"))
 """Folders of version control that are not hidden."""
 
@@ -108,6 +110,14 @@ def text_files(paths: Iterable[str], globs: Iterable[str] = ()) -> Iterator[Text
                 if match is False or (match is None and only):
                     continue
             yield _read(path / relative, (path / relative).as_posix(), below)
+
+
+def unread(problems: Sequence[tuple[str, str]]) -> str:
+    """Return what cannot be read and why, the first few by name; *problems* are not empty."""
+    named = [f"{name}: {problem}" for name, problem in problems[:_NAMED]]
+    if len(problems) > _NAMED:
+        named.append(f"and {len(problems) - _NAMED} more")
+    return f"cannot read {'; '.join(named)}"
 
 
 def _walk(folder: Path, rules: tuple[_Rules, ...]) -> Iterator[PurePath]:

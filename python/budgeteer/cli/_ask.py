@@ -13,11 +13,11 @@ from typing import Any
 
 from budgeteer import Chunk
 from budgeteer._files import one_line
-from budgeteer._sources.folder import TextFile
+from budgeteer._sources.folder import TextFile, unread
 from budgeteer._sources.pieces import pieces_of
 from budgeteer.cli._arguments import Commands, add_texts, examples, texts_of
 from budgeteer.cli._packer import BY_WORDS, add_packer, answer_of, packer_of
-from budgeteer.cli._streams import STDIN, Answer, shown, unread
+from budgeteer.cli._streams import STDIN, Answer, shown
 from budgeteer.errors import InvalidArgumentError
 
 _RANKINGS = (*BY_WORDS, "recency", "input")

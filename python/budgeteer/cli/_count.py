@@ -6,6 +6,7 @@ import argparse
 
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
+from budgeteer._sources.folder import unread
 from budgeteer.cli._arguments import (
     Commands,
     add_output,
@@ -14,7 +15,7 @@ from budgeteer.cli._arguments import (
     texts_of,
     whole,
 )
-from budgeteer.cli._streams import Answer, as_json, unread
+from budgeteer.cli._streams import Answer, as_json
 
 _ABOVE, _INCOMPLETE = 1, 2
 

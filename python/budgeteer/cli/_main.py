@@ -76,6 +76,9 @@ def _run(argv: Sequence[str] | None) -> int:
         raise
     except BudgeteerError as error:
         return _fail(str(error))
+    except BrokenPipeError:  # of a command that writes while it runs
+        abandon_output()
+        return _BROKEN_PIPE
     except OSError as error:
         return _fail(reason(error))
     try:

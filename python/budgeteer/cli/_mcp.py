@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 
 from budgeteer.cli._arguments import Commands, examples
+
+_INTERRUPTED = 130
 
 
 def add(commands: Commands) -> None:
@@ -25,12 +29,27 @@ def add(commands: Commands) -> None:
         "--model",
         default="gpt-4o",
         metavar="NAME",
-        help="counts where a call names no model (default: gpt-4o)",
+        help="a model, an encoding or an estimate: counts where a call names none "
+        "(default: gpt-4o)",
     )
 
 
 def _run(arguments: argparse.Namespace) -> str:
     from budgeteer.integrations.mcp import server
 
-    server(arguments.paths, model=arguments.model).run()
+    made = server(arguments.paths, model=arguments.model)
+    # The thread that waits for standard input would hold the process until that ends.
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    try:
+        made.run()
+    except Exception as error:  # noqa: BLE001 - to raise what is in it
+        raise _only(error) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
     return ""
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return the one error of a group, as the server's tasks raise it."""
+    inner = getattr(error, "exceptions", ())
+    return _only(inner[0]) if len(inner) == 1 else error

@@ -17,7 +17,6 @@ from budgeteer.errors import InvalidArgumentError
 
 STDIN = "-"
 _NO_NAME = "''"
-_NAMED = 20
 """Of files that cannot be read, the first few are named."""
 
 
@@ -147,11 +146,3 @@ def json_of(name: str) -> Any:
 def line_end() -> str:
     """Return what follows a text that goes out as it was counted: a line end at a terminal."""
     return "\n" if sys.stdout is not None and sys.stdout.isatty() else ""
-
-
-def unread(problems: Sequence[tuple[str, str]]) -> str:
-    """Return what cannot be read and why, the first few by name; *problems* are not empty."""
-    named = [f"{name}: {problem}" for name, problem in problems[:_NAMED]]
-    if len(problems) > _NAMED:
-        named.append(f"and {len(problems) - _NAMED} more")
-    return f"cannot read {'; '.join(named)}"

@@ -7,20 +7,22 @@ MCP: a server of three tools, for programs that speak the Model Context Protocol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import Chunk
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import model_limits
+from budgeteer._count.names import meaning_of
 from budgeteer._count.resolve import get_counter
+from budgeteer._log import log
 from budgeteer._output.output import OutputKind, fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Lexical
-from budgeteer._sources.folder import text_files
+from budgeteer._sources.folder import TextFile, text_files, unread
 from budgeteer._sources.pieces import pieces_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
@@ -28,7 +30,9 @@ from budgeteer.integrations._missing import missing
 try:
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
-    from pydantic import Field
+    from mcp.server.mcpserver.tools import Tool
+    from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+    from pydantic import ConfigDict, Field
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
@@ -38,9 +42,15 @@ _LARGEST = 400
 """The most tokens of a piece of a file; it is half of a small budget."""
 
 _Model = Annotated[
-    str, Field(description="The model that reads the text; it decides how to count")
+    str,
+    Field(
+        description="The model that reads the text: it decides how to count. Or the name of an "
+        "encoding or an estimate"
+    ),
 ]
-_F = TypeVar("_F", bound=Callable[..., Any])
+_READ = ("file:", "hf:", "tiktoken:")
+"""How names begin that a tokenizer is read by."""
+
 _Tokens = Annotated[int, Field(description="The most tokens of the answer", ge=0)]
 
 
@@ -50,11 +60,13 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
 
     The law: what ``ask`` and ``cut`` answer counts at most the tokens that the caller asks for, by
     the counter of the model that it names. ``ask`` reads *paths* anew for each call, and nothing
-    else: without any there is no such tool. No tool writes.
+    else: without any there is no such tool. No tool writes. Where there is nothing to answer, and
+    for a wrong argument, the answer is an error that says why.
 
     Args:
         paths: Folders and files that ``ask`` reads.
-        model: The model whose counter counts where a call names none.
+        model: The model whose counter counts where a call names none, or another name of
+            `get_counter`.
 
     Raises:
         InvalidArgumentError: A path does not exist, or an argument has a wrong type.
@@ -66,8 +78,7 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
 
     """
     read = [_path(path) for path in _validate.batch("paths", paths)]
-    get_counter(model_limits(_validate.text("model", model)))
-    made = MCPServer("budgeteer", instructions="Text within a budget of tokens, counted exactly.")
+    counter_of = _Counters(_validate.text("model", model))
 
     def ask(
         query: Annotated[str, Field(description="The question that the text should answer")],
@@ -75,19 +86,12 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
         model: _Model = model,
     ) -> str:
         """Return the parts of the files that have to do with a question, best first."""
-        packer = Packer(
-            max_tokens,
-            counter=_counter(model),
-            ranking=Lexical(feedback=False),
-            min_score=math.ulp(0.0),  # what shares no word with the question scores 0
-            template="markdown",
-        )
-        limit = max(1, min(_LARGEST, max_tokens // 2))
-        return packer.pack(query, [*_chunks(read, get_counter(packer.counter), limit)]).text
+        return _asked(read, query, max_tokens, counter_of(model))
 
-    def count(text: Annotated[str, Field(description="The text")], model: _Model = model) -> int:
-        """Return how many tokens a text has."""
-        return _counter(model).count(text)
+    def count(text: Annotated[str, Field(description="The text")], model: _Model = model) -> str:
+        """Return how many tokens a text has, and whether that is an estimate."""
+        counter = counter_of(model)
+        return f"{counter.count(text)}{'' if counter.is_exact else ' (an estimate)'}"
 
     def cut(
         text: Annotated[str, Field(description="A text, JSON, a log or a diff")],
@@ -99,31 +103,115 @@ def server(paths: Sequence[str] = (), *, model: str = "gpt-4o") -> MCPServer:
         model: _Model = model,
     ) -> str:
         """Cut a text so that it stays what it is; what is left out is counted in its place."""
-        counter = _counter(model)
-        try:
-            return fit_output(text, max_tokens, query=query, kind=kind, counter=counter).text
-        except InvalidArgumentError as error:
-            message = str(error)  # which names an argument as `fit_output` does
-            if message.startswith("value "):
-                message = f"text {message.removeprefix('value ')}"
-            raise InvalidArgumentError(message) from None
+        return _cut(text, max_tokens, query, kind, counter_of(model))
 
-    for tool in (ask, count, cut) if read else (count, cut):
-        made.tool(structured_output=False)(_told(tool))
+    tools = [_tool(function) for function in ((ask, count, cut) if read else (count, cut))]
+    told = "Text within a budget of tokens, counted exactly."
+    return MCPServer("budgeteer", instructions=told, tools=tools)
+
+
+def _asked(paths: Sequence[str], query: str, max_tokens: int, counter: TokenCounter) -> str:
+    packer = Packer(
+        max_tokens,
+        counter=counter,
+        ranking=Lexical(feedback=False),
+        min_score=math.ulp(0.0),  # what shares no word with the question scores 0
+        template="markdown",
+    )
+    files = [*text_files(paths)]
+    limit = max(1, min(_LARGEST, max_tokens // 2))
+    packing = packer.pack(query, [*_chunks(files, counter, limit)])
+    problems = [(file.name, file.problem) for file in files if file.text is None]
+    if not packing.kept:
+        reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
+        raise InvalidArgumentError(_why_nothing(reasons, problems, max_tokens))
+    if problems:
+        log().warning("%s", unread(problems))
+    return packing.text
+
+
+def _why_nothing(reasons: set[str], problems: Sequence[tuple[str, str]], max_tokens: int) -> str:
+    """Return why nothing answers: *reasons* are those of the chunks."""
+    if "budget" in reasons:
+        why = f"nothing that has a word of the query fits into {max_tokens} tokens: ask for more"
+    elif reasons:
+        why = "nothing in the files has a word of the query"
+    else:
+        why = "there is no text in the files"
+    return f"{why}; {unread(problems)}" if problems else why
+
+
+def _cut(
+    text: str, max_tokens: int, query: str | None, kind: OutputKind, counter: TokenCounter
+) -> str:
+    try:
+        made = fit_output(text, max_tokens, query=query, kind=kind, counter=counter).text
+    except InvalidArgumentError as error:
+        message = str(error)  # which names an argument as `fit_output` does
+        if message.startswith("value "):
+            message = f"text {message.removeprefix('value ')}"
+        raise InvalidArgumentError(message) from None
+    if text and not made:
+        raise InvalidArgumentError(
+            f"nothing of the text fits into {max_tokens} tokens: ask for more"
+        )
     return made
 
 
-def _told(tool: _F) -> _F:
-    """Return a tool whose errors the model is told: it can mend what it asked for."""
+class _Counters:
+    """The counters of the names that calls have: none of these reads a file."""
 
-    @wraps(tool)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, default: str) -> None:
+        """Let the operator name any counter as the *default*."""
+        self._name, self._default = default, _counter(default)
+
+    def __call__(self, name: str) -> TokenCounter:
+        if name == self._name:
+            return self._default
+        if _validate.text("model", name).startswith(_READ):
+            raise InvalidArgumentError(
+                "model must be the name of a model, an encoding or an estimate: no tokenizer is "
+                "read for a call"
+            )
+        return _counter(name)
+
+
+class _Given(ArgModelBase):
+    """The arguments of a call as they are: ours are the errors, which a model can mend."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def model_dump_one_level(self) -> dict[str, Any]:
+        """Return them as one argument."""
+        return {"given": self.model_extra or {}}
+
+
+def _tool(function: Callable[..., str]) -> Tool:
+    """Return the tool that calls a function, and that takes no other arguments."""
+    tool: Tool = Tool.from_function(function, structured_output=False)
+    parameters = signature(function).parameters
+
+    def call(given: Mapping[str, Any]) -> str:
         try:
-            return tool(*args, **kwargs)
+            _check_names(tool.name, given, parameters)
+            return function(**given)
         except BudgeteerError as error:
             raise ToolError(str(error)) from None
 
-    return call  # type: ignore[return-value]  # it takes and returns the same
+    taking = tool.fn_metadata.model_copy(update={"arg_model": _Given})
+    schema = {**tool.parameters, "additionalProperties": False}
+    return tool.model_copy(update={"fn": call, "fn_metadata": taking, "parameters": schema})
+
+
+def _check_names(tool: str, given: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:
+    for name in given:
+        if name not in parameters:
+            raise InvalidArgumentError(
+                f"{tool} takes {', '.join(parameters)}, and no {str(name)!r:.80}"
+            )
+    for name, parameter in parameters.items():
+        if parameter.default is Parameter.empty and name not in given:
+            raise InvalidArgumentError(f"{name} must be given")
 
 
 def _path(path: Any) -> str:
@@ -133,12 +221,15 @@ def _path(path: Any) -> str:
     return name
 
 
-def _counter(model: str) -> TokenCounter:
-    return get_counter(model_limits(model))
+def _counter(name: str) -> TokenCounter:
+    """Return the counter of that name; what names no other one is a model's."""
+    if not name:
+        raise InvalidArgumentError("model must be a name, not empty")
+    return get_counter(name if meaning_of(name) is not None else model_limits(name))
 
 
-def _chunks(paths: Sequence[str], counter: TokenCounter, limit: int) -> Iterator[Chunk]:
-    for file in text_files(paths):
+def _chunks(files: Sequence[TextFile], counter: TokenCounter, limit: int) -> Iterator[Chunk]:
+    for file in files:
         for piece in pieces_of(file.name, file.text or "", counter, limit):
             name = f"{file.name}:{piece.line}"
             yield Chunk(piece.text, id=name, source=file.name, title=piece.title)

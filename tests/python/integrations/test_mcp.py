@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -51,10 +53,14 @@ def test_answers_fit(limit, model):
         ("count", {"text": long, "model": model}),
     )
 
-    assert count(text_of(asked)) <= limit
+    for answer in (asked, cut):
+        if limit < 200 and answer.is_error:
+            assert f"fits into {limit} tokens: ask for more" in answer.content[0].text
+        else:
+            assert 0 < count(text_of(answer)) <= limit
     assert limit < 200 or "Remote Work" in text_of(asked)
-    assert count(text_of(cut)) <= limit
-    assert count(long) == int(text_of(counted))
+    said = "" if get_counter(model).is_exact else " (an estimate)"
+    assert f"{count(long)}{said}" == text_of(counted)
 
 
 def test_the_tools():
@@ -64,6 +70,7 @@ def test_the_tools():
     for tool in tools:
         assert tool.description
         assert all(shown.get("description") for shown in tool.input_schema["properties"].values())
+        assert tool.input_schema["additionalProperties"] is False
     assert ["count", "cut"] == [tool.name for tool in called(server())[0]]
 
 
@@ -83,6 +90,79 @@ def test_wrong_arguments():
         server(["nowhere"])
     with pytest.raises(InvalidArgumentError, match="model must be a str"):
         server(model=3)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "told"),
+    [
+        ("ask", {"query": "tea", "max_token": 9},
+         "ask takes query, max_tokens, model, and no 'max_token'"),
+        ("ask", {"max_tokens": 9}, "query must be given"),
+        ("ask", {"query": "tea", "max_tokens": "9"}, "max_tokens must be an int, not str"),
+        ("count", {"text": "tea", "model": "file:/etc/hosts"}, "no tokenizer is read for a call"),
+        ("count", {"text": "tea", "model": ""}, "model must be a name, not empty"),
+        ("count", {"text": "tea", "model": 3}, "model must be a str, not int"),
+        ("cut", {"text": "tea " * 9, "max_tokens": 1},
+         "nothing of the text fits into 1 tokens: ask for more"),
+    ],
+)  # fmt: skip
+def test_what_a_call_gets_wrong(tool, given, told):
+    """Names and types are as strict as of a function, as the budget may be misspelt."""
+    _, [answer] = called(server([str(HANDBOOK)]), (tool, given))
+    assert answer.is_error
+    assert told in answer.content[0].text
+
+
+def test_why_there_is_no_answer(tmp_path, caplog):
+    """An answer without text says why: nothing matches, nothing fits, nothing can be read."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    folder.joinpath("tea.md").write_text("Green tea is mild.")
+    made = server([str(folder)])
+    _, answers = called(
+        made, ("ask", {"query": "rye"}), ("ask", {"query": "tea", "max_tokens": 1})
+    )
+    assert "nothing in the files has a word of the query" in answers[0].content[0].text
+    assert "fits into 1 tokens: ask for more" in answers[1].content[0].text
+    folder.joinpath("latin.txt").write_bytes(b"caf\xe9 zebra")
+    _, answers = called(made, ("ask", {"query": "zebra"}), ("ask", {"query": "tea"}))
+    assert f"cannot read {folder.as_posix()}/latin.txt: " in answers[0].content[0].text
+    assert "Green tea" in text_of(answers[1])
+    assert "latin.txt" in caplog.text
+    folder.rename(tmp_path / "away")
+    _, [answer] = called(made, ("ask", {"query": "tea"}))
+    assert "there is no text in the files; cannot read" in answer.content[0].text
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "words", "chars_per_token:3"])
+def test_names_that_are_no_model(name):
+    """A caller may name an encoding or an estimate; the operator also a tokenizer's file."""
+    _, answers = called(server(model=name), ("count", {"text": "Green tea."}))
+    _, others = called(server(), ("count", {"text": "Green tea.", "model": name}))
+    expected = get_counter(name)
+    said = "" if expected.is_exact else " (an estimate)"
+    assert [f"{expected.count('Green tea.')}{said}"] * 2 == [
+        text_of(answers[0]),
+        text_of(others[0]),
+    ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a child")
+def test_an_interrupt_ends_the_command():
+    """Ctrl-C ends it at once, though it waits for standard input."""
+    command = [sys.executable, "-m", "budgeteer", "mcp"]
+    about = {"name": "test", "version": "1"}
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+            assert b"budgeteer" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert 130 == process.wait(10)
+        finally:
+            process.kill()
 
 
 def test_the_command():
