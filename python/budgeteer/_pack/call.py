@@ -137,12 +137,16 @@ class Call:
             return count * _INDEXED + 4 * budget * _COUNTED <= most
         if count * _LISTED > most:
             return False
+        chars = self.chars()
+        return count * _LISTED + chars + min(chars, 4 * budget) * _COUNTED <= most
+
+    def chars(self) -> int:
+        """Return the number of characters of a batch; 0 where a chunk is not as it should be."""
         try:
-            chars = prepared.plan.text_chars(self.items)
+            chars: int = self.prepared.plan.text_chars(self.items)
         except Exception:  # noqa: BLE001 - raised by packing, in its turn
-            return True
-        work: int = count * _LISTED + chars + min(chars, 4 * budget) * _COUNTED
-        return work <= most
+            return 0
+        return chars
 
     def keys(self) -> bytes | None:
         """Return the sort keys of the chunks other than their words."""

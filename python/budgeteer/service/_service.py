@@ -70,7 +70,8 @@ _PROBE = "x"  # a context of one token, to measure the text around a context
 _NAN = array("d", [math.nan]).tobytes()  # stands for no score
 _TRIES = 8
 _THREADS, _OWN_THREADS = 64, 4
-_MANY_CHUNKS, _LONG_QUERY = 1_000, 100_000  # from here on, packing would block an event loop
+_MANY_CHUNKS, _MANY_CHARS, _LONG_QUERY = 1_000, 1_000_000, 100_000
+"""From here on, packing would block an event loop."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -318,13 +319,11 @@ class RetrievalService:
             finally:
                 is_over.set()
 
-            async def apart(work: Callable[[], T]) -> T:
-                is_much = len(chunks) >= _MANY_CHUNKS or plan.active.is_slow
-                return await self._apart(is_much, work)
-
-            call = await apart(lambda: self._call(plan, parts, chunks))
+            is_much = len(chunks) >= _MANY_CHUNKS or plan.active.is_slow
+            call = await self._apart(is_much, lambda: self._call(plan, parts, chunks))
             await self._components.aembed(call, vector, deadline)
-            return await apart(lambda: self._answer(plan, parts, call, request))
+            is_much = is_much or call.chars() >= _MANY_CHARS
+            return await self._apart(is_much, lambda: self._answer(plan, parts, call, request))
 
     def stats(self, *, reset: bool = False) -> ServiceStats:
         """
