@@ -82,8 +82,8 @@ def fit_request(
             the request.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's, with its limit of the input.
-        max_output_tokens: The tokens to reserve for the answer. None takes what the request
-            states, 0 if it states nothing.
+        max_output_tokens: The tokens to reserve for the answer, even where the request states
+            more. None takes what it states, 0 if it states nothing.
         counter: Counts the texts, as for `count_messages`. None takes the model's.
         order: What may be sacrificed, in this order; what is not in it stays. All four by default.
         template: The chat template of an open model, in Jinja, as its ``tokenizer_config.json``

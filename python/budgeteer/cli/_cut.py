@@ -8,8 +8,8 @@ from budgeteer import TokenCounter
 from budgeteer._count.counter import KEEP
 from budgeteer._output.output import KINDS, fit_output
 from budgeteer.cli._arguments import Commands, OneOf, add_texts, examples, whole
-from budgeteer.cli._streams import line_end, read
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.cli._streams import line_end, read, shown
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 _MARKER = " [...] "
 """Without one, the two ends of a text would read as one sentence that nobody wrote."""
@@ -70,9 +70,7 @@ def _run(arguments: argparse.Namespace) -> str:
                 raise InvalidArgumentError(
                     f"--{option} does nothing with --kind, which decides what stays: leave one out"
                 )
-        value = read(arguments.path)
-        kind, query = arguments.kind, arguments.query
-        return fit_output(value, limit, query=query, kind=kind, counter=counter).text + line_end()
+        return _result(arguments, read(arguments.path)) + line_end()
     if arguments.query is not None:
         raise InvalidArgumentError("--query does nothing without --kind: give --kind auto")
     text = read(arguments.path)
@@ -86,3 +84,25 @@ def _run(arguments: argparse.Namespace) -> str:
             f"it into the {limit} of -n: give a larger -n, or --marker ''"
         )
     return cut + line_end()
+
+
+def _result(arguments: argparse.Namespace, value: str) -> str:
+    """Return the result of a tool, cut; what is wrong is named as it is here."""
+    limit, kind, query = arguments.max_tokens, arguments.kind, arguments.query
+    try:
+        cut = fit_output(value, limit, query=query, kind=kind, counter=arguments.counter).text
+    except (InvalidArgumentError, BudgetExhaustedError) as error:
+        name, message = shown(arguments.path), str(error)
+        if message.startswith("value "):
+            message = f"{name}{message.removeprefix('value')}"
+        message = message.replace(
+            "nothing of value fits: max_tokens", f"nothing of {name} fits: -n"
+        )
+        message = message.replace("kind 'text' takes any str", "--kind text takes any text")
+        raise type(error)(message) from None
+    if value and not cut:
+        raise InvalidArgumentError(
+            f"no text fits beside the line that counts what is left out into the {limit} of -n: "
+            "give a larger -n"
+        )
+    return cut

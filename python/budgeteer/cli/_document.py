@@ -12,7 +12,7 @@ from typing import Any
 from budgeteer import Packing
 from budgeteer._chunk.chunk import known_field, label_of
 from budgeteer.cli._arguments import NONE, Parser
-from budgeteer.cli._streams import STDIN, escaped
+from budgeteer.cli._streams import NO_NAME, STDIN, escaped
 from budgeteer.errors import InvalidArgumentError
 
 _ALL = "all"
@@ -50,7 +50,7 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
         Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")
     except OSError as error:
         raise InvalidArgumentError(
-            f"cannot write {arguments.report}: {error.strerror or error}"
+            f"cannot write {arguments.report or NO_NAME}: {error.strerror or error}"
         ) from None
 
 

@@ -141,6 +141,11 @@ def _inspect(arguments: argparse.Namespace) -> str:
                 name != "tools" and value.isascii() and value.isdigit() and len(value) < 100
             )
             options[name] = int(value) if is_number else json_of(value)
+    is_counting = any(type(options.get(name)) not in (int, type(None)) for name in given)
+    if "counter" in options and not is_counting:
+        raise InvalidArgumentError(
+            "--counter does nothing where nothing is counted: give the messages as a file"
+        )
     return _window.inspect(
         arguments.output,
         model=arguments.model,

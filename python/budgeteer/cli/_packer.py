@@ -227,7 +227,7 @@ def _why_nothing(
         return "--max-chunks 0 keeps nothing"
     which = " that has a word of the question" if has_word else ""
     remedy = "a larger -n has room"
-    if packer.overflow in ("skip", "stop"):
+    if packer.overflow in ("skip", "stop") and packing.budget_tokens > 0:
         remedy += ", and --overflow truncate_end cuts to fit"
     return f"nothing{which} fits into {packing.budget_tokens} tokens; {remedy}"
 

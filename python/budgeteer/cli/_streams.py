@@ -16,7 +16,7 @@ from budgeteer._sources.folder import TextFile, text_files
 from budgeteer.errors import InvalidArgumentError
 
 STDIN = "-"
-_NO_NAME = "''"
+NO_NAME = "''"
 """Of files that cannot be read, the first few are named."""
 
 
@@ -43,7 +43,7 @@ def read(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
     if name != STDIN:
         if not name:  # for Python it stands for the folder
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), _NO_NAME)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), NO_NAME)
         data = Path(name).read_bytes()
     elif sys.stdin is None:
         raise InvalidArgumentError("standard input is closed")
@@ -69,7 +69,7 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
         if path == STDIN:
             yield TextFile(shown(STDIN), shown(STDIN), read(STDIN))
         elif not path:
-            yield TextFile(_NO_NAME, path, None, os.strerror(errno.ENOENT))
+            yield TextFile(NO_NAME, path, None, os.strerror(errno.ENOENT))
         else:
             yield from text_files([path], globs)
 

@@ -44,8 +44,8 @@ class BudgetMiddleware(AgentMiddleware):
             own.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
-        max_output_tokens: The tokens to reserve for the answer. None takes the ``max_tokens`` of
-            the call or of the agent's model, 0 if there is none.
+        max_output_tokens: The tokens to reserve for the answer, even where a request states more.
+            None takes the ``max_tokens`` of the call or of the agent's model, 0 if there is none.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:

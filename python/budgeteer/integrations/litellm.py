@@ -55,8 +55,8 @@ class BudgetHook(CustomLogger):
         model: The model whose window, costs and counter apply. None takes each call's.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
-        max_output_tokens: The tokens to reserve for the answer. None takes what a call states, 0
-            if it states nothing.
+        max_output_tokens: The tokens to reserve for the answer, even where a request states more.
+            None takes what a call states, 0 if it states nothing.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:

@@ -47,8 +47,8 @@ def fitted(
         model: The model whose window, costs and counter apply. None takes each request's.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
-        max_output_tokens: The tokens to reserve for the answer. None takes what a request states,
-            0 if it states nothing.
+        max_output_tokens: The tokens to reserve for the answer, even where a request states more.
+            None takes what a request states, 0 if it states nothing.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:

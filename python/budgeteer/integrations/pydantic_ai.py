@@ -43,8 +43,8 @@ class BudgetHistory(AbstractCapability[Any]):
         model: The model whose window, costs and counter apply. None takes the agent's own.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
-        max_output_tokens: The tokens to reserve for the answer. None takes the ``max_tokens`` of
-            the model's settings, 0 if there is none.
+        max_output_tokens: The tokens to reserve for the answer, even where a request states more.
+            None takes the ``max_tokens`` of the model's settings, 0 if there is none.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:

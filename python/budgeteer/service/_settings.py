@@ -206,6 +206,7 @@ class LlmSettings:
         """Return the settings of a mapping; *spelt* turns a key into its spelling there."""
         found = mapping(section, values, tuple(map(spelt, _KNOWN)))
         settings: dict[str, Any] = {}
+        spelt_as: dict[str, str] = {}
         for name, spellings in _SPELLINGS.items():
             keys = [spelt(key) for key in spellings if found.get(spelt(key)) is not None]
             if len(keys) > 1:
@@ -213,7 +214,7 @@ class LlmSettings:
                 raise InvalidArgumentError(f"{first} and {second} are the same; give one of them")
             if keys:
                 settings[name] = found[keys[0]]
-                key = join(section, keys[0])
+                spelt_as[name] = key = join(section, keys[0])
                 if name in ("model", "counter"):
                     _validate.text(key, settings[name])
                 else:
@@ -222,7 +223,12 @@ class LlmSettings:
         try:
             return cls(**settings)
         except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{section}: {error}" if section else str(error)) from None
+            message = str(error)
+            if section:
+                raise InvalidArgumentError(f"{section}: {message}") from None
+            name = next((name for name in spelt_as if message.startswith(f"{name} ")), "")
+            shown = spelt_as.get(name, "")
+            raise InvalidArgumentError(shown + message.removeprefix(name)) from None
 
 
 def active_model(settings: LlmSettings) -> ActiveModel:

@@ -39,8 +39,9 @@ def test_it_writes_what_the_library_returns(run, text, options):
         (["--kind", "auto", "--marker", ""], "--marker does nothing with --kind, which decides"),
         (["--query", "tea"], "--query does nothing without --kind: give --kind auto"),
         (["--kind", "jsn"], "'auto', 'text', 'json', 'table', 'log', 'diff', not 'jsn'; did you"),
-        (["--kind", "json"], "must be JSON for kind 'json', and is not from character 2 on"),
-        (["--kind", "diff"], "must be a unified diff for kind 'diff'"),
+        (["--kind", "json"], "standard input must be JSON for kind 'json', and is not from char"),
+        (["--kind", "json"], "--kind text takes any text"),
+        (["--kind", "diff"], "standard input must be a unified diff for kind 'diff'"),
     ],
 )
 def test_what_is_refused(refused, arguments, message):
@@ -52,4 +53,6 @@ def test_where_nothing_fits(refused):
     """The message has the arithmetic."""
     said = refused("cut", "-n", 0, "--kind", "json", stdin=ROWS)
 
-    assert "nothing of value fits: max_tokens 0 - 1 for its smallest text = -1" == said
+    assert "nothing of standard input fits: -n 0 - 1 for its smallest text = -1" == said
+    said = refused("cut", "-n", 2, "--kind", "auto", stdin=LOG)
+    assert "no text fits beside the line that counts what is left out into the 2 of -n" in said

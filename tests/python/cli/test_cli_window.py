@@ -108,6 +108,12 @@ def test_inspect_reads_files(run, tmp_path):
     assert 1 == json.loads(out)["metadata"]["memoryCount"]
 
 
+def test_inspect_refuses_a_counter_that_counts_nothing(refused):
+    """Where messages and memories are numbers, each takes what it always takes."""
+    said = refused("inspect", *DOCUMENT, "--memories", 3, "--counter", "gpt-4o")
+    assert "--counter does nothing where nothing is counted: give the messages as a file" == said
+
+
 def test_inspect_reads_standard_input(run, monkeypatch):
     """A dash is standard input."""
     stdin = io.TextIOWrapper(io.BytesIO(b'[{"role": "user", "content": "a"}]'))

@@ -1,5 +1,6 @@
 """RetrievalService under load: every answer is the one that a request alone gets."""
 
+import asyncio
 import importlib.util
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,8 @@ import pytest
 from service_support import Fake, service_of
 
 from budgeteer import get_counter
-from budgeteer.service import LlmSettings, RetrievalService
+from budgeteer.service import LlmSettings, RetrievalService, _service
+from budgeteer.service._asking import in_thread
 
 BENCH = Path(__file__).parents[3] / "benches/load_service.py"
 
@@ -30,6 +32,25 @@ def test_threads_and_tasks():
     assert figures["cut"] > 0
     assert figures["failed"] > 0
     assert figures["rejected"] > 0
+
+
+@pytest.mark.parametrize(
+    ("chunks", "is_apart"), [(4 * ["tea"], False), (4 * ["tea " * 80_000], True)]
+)
+def test_an_event_loop_is_not_held_by_few_long_chunks(chunks, is_apart, monkeypatch):
+    """Packing more than about a million characters goes to a thread, however few the chunks."""
+    apart = []
+
+    def watched(threads, work):
+        apart.append(work)
+        return in_thread(threads, work)
+
+    monkeypatch.setattr(_service, "in_thread", watched)
+    found = asyncio.run(service_of(*chunks).aretrieve("tea"))
+
+    assert 4 == len(found.packing.kept) + len(found.packing.dropped)
+    assert 4 == len(found.packing.kept) + len(found.packing.dropped)
+    assert is_apart == bool(apart)
 
 
 def test_given_a_swap_when_a_request_is_under_way_then_it_keeps_its_model():

@@ -123,6 +123,10 @@ def test_without_a_toml_reader(tmp_path, monkeypatch):
             {"BUDGETEER_LLM_CONTEXT_WINDOW": "9", "BUDGETEER_LLM_MAX_CONTEXT_WINDOW": "9"},
             "BUDGETEER_LLM_CONTEXT_WINDOW and BUDGETEER_LLM_MAX_CONTEXT_WINDOW are the same",
         ),
+        (
+            {"BUDGETEER_LLM_COUNTER": "nope", "BUDGETEER_LLM_MODEL": "gpt-4o"},
+            "BUDGETEER_LLM_COUNTER",
+        ),
         ([], "environ must be a mapping, not list"),
     ],
 )
