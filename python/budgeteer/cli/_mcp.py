@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+from collections.abc import Sequence
 
 from budgeteer.cli._arguments import Commands, examples
 
@@ -51,5 +52,5 @@ def _run(arguments: argparse.Namespace) -> str:
 
 def _only(error: BaseException) -> BaseException:
     """Return the one error of a group, as the server's tasks raise it."""
-    inner = getattr(error, "exceptions", ())
+    inner: Sequence[BaseException] = getattr(error, "exceptions", ())
     return _only(inner[0]) if len(inner) == 1 else error

@@ -49,7 +49,6 @@ def test_an_event_loop_is_not_held_by_few_long_chunks(chunks, is_apart, monkeypa
     found = asyncio.run(service_of(*chunks).aretrieve("tea"))
 
     assert 4 == len(found.packing.kept) + len(found.packing.dropped)
-    assert 4 == len(found.packing.kept) + len(found.packing.dropped)
     assert is_apart == bool(apart)
 
 
