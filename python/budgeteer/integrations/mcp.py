@@ -7,7 +7,7 @@ MCP: a server of three tools, for programs that speak the Model Context Protocol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,7 +130,9 @@ def _asked(paths: Sequence[str], query: str, max_tokens: int, counter: TokenCoun
     return packing.text
 
 
-def _why_nothing(reasons: set[str], problems: Sequence[tuple[str, str]], max_tokens: int) -> str:
+def _why_nothing(
+    reasons: Collection[str], problems: Sequence[tuple[str, str]], max_tokens: int
+) -> str:
     """Return why nothing answers: *reasons* are those of the chunks."""
     if "budget" in reasons:
         why = f"nothing that has a word of the query fits into {max_tokens} tokens: ask for more"
