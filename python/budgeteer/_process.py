@@ -39,6 +39,7 @@ class Worker(Protocol):
 _owners: WeakSet[Renewed] = WeakSet()
 _workers: WeakSet[Worker] = WeakSet()
 _is_ending = False
+_importing = threading.RLock()
 
 under_way = threading.local()
 """The state of one of our threads: the event ``given_up`` is set when nobody waits any more."""
@@ -53,6 +54,12 @@ def call_in_child(function: Callable[[], object]) -> None:
     """Call *function* in each forked process."""
     if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(after_in_child=function)
+
+
+def load_numpy() -> None:
+    """Import numpy. A fork waits for that, as a child would wait for ever for half a module."""
+    with _importing:
+        import numpy  # noqa: F401, ICN001 - for those that import it next
 
 
 def wait_for(worker: Worker) -> None:
@@ -85,3 +92,9 @@ def _end() -> None:
 
 
 call_in_child(_renew_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_importing.acquire,
+        after_in_parent=_importing.release,
+        after_in_child=_importing.release,
+    )

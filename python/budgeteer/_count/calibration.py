@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits
 from budgeteer._count.resolve import get_counter
@@ -378,6 +378,7 @@ class _Pairs:
 
 def _fitted(pairs: list[Pair], quantile: float) -> Correction:
     """Return the lowest correction that covers the share *quantile* of *pairs*."""
+    _process.load_numpy()
     import numpy as np
 
     estimated, billed = np.array(sorted(pairs), dtype=np.int64).T

@@ -215,7 +215,7 @@ def _warn_of_guess(limits: ModelLimits) -> None:
         return
     found = limits.guessed_from
     log().warning(
-        "model %.80r is not known: its context window is taken to be %d%s; %s",
+        "model %.80r is not known: unless given, its context window is taken to be %d%s; %s",
         limits.name,
         limits.context_window,
         "" if found is None else f", as that of {found[:80]!r} in its name",

@@ -112,6 +112,42 @@ def test_fork(name):
     assert "0\n" == run(FORK, name)
 
 
+FORK_AT_IMPORT = """
+import os, sys, threading
+from budgeteer import get_counter
+
+counter = get_counter(sys.argv[1])
+
+class Waiting:
+    # It is asked for each module: the fork comes when numpy is half imported.
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("numpy."):
+            half.set()
+            sys.meta_path.remove(self)
+            threading.Event().wait(0.2)
+
+half = threading.Event()
+sys.meta_path.insert(0, Waiting())
+thread = threading.Thread(target=counter.count_batch, args=(["tea"],))
+thread.start()
+assert half.wait(10)
+child = os.fork()
+if child == 0:
+    import signal
+
+    signal.alarm(10)  # a child that hangs is ended by it
+    os._exit(0 if counter.count_batch(["tea"]).tolist() == [1] else 3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_fork_while_numpy_is_imported():
+    """A fork waits for the import: the child would wait for ever for the rest of the module."""
+    assert "0\n" == run(FORK_AT_IMPORT, "words")
+
+
 INTERRUPTED = """
 import signal, sys, time
 from budgeteer import fit_output, get_counter

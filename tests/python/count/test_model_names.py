@@ -62,8 +62,8 @@ def test_the_longest_known_part(name, found, window, caplog):
     assert counter == get_counter(name)
     [record] = caplog.records
     assert (
-        f"model {name!r} is not known: its context window is taken to be {window}, as that of "
-        f"{found!r} in its name; " in record.getMessage()
+        f"model {name!r} is not known: unless given, its context window is taken to be {window}, "
+        f"as that of {found!r} in its name; " in record.getMessage()
     )
     assert (name, window, found) == (record.model, record.context_window, record.guessed_from)
     assert get_counter(found).count("Hello, world!") == counter.count("Hello, world!")

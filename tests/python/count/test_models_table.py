@@ -84,7 +84,8 @@ def test_unknown_models_have_a_window_and_an_estimate(caplog):
     [record] = caplog.records
     assert "budgeteer" == record.name
     assert (
-        "model 'nobody-knows-this' is not known: its context window is taken to be 32768; "
+        "model 'nobody-knows-this' is not known: unless given, its context window is taken to be "
+        "32768; "
         "register_model states its limits, load_models('litellm') reads those that litellm knows"
         == record.getMessage()
     )
