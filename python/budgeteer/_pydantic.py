@@ -1,7 +1,7 @@
 """What pydantic asks of a class that is the type of a field. Never imported by itself."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -94,17 +94,22 @@ def options_of(item: type, value: object) -> dict[str, Any]:
             f"not {_validate.type_name(value)}"
         )
     known = {field.name: field for field in _fields(item)}
-    for name in value:
+    check_known(item, known, value)
+    for name, field in known.items():
+        if _is_required(field) and name not in value:
+            raise InvalidArgumentError(f"{name} is required")
+    return dict(value)
+
+
+def check_known(item: type, known: Collection[str], given: Iterable[object]) -> None:
+    """Refuse names that are no options of *item*."""
+    for name in given:
         if name not in known:
             shown = str(name)[:80]
             raise InvalidArgumentError(
                 f"{shown} is not an option of {item.__name__}; known are "
                 f"{', '.join(map(repr, known))}{_validate.did_you_mean(shown, known)}"
             )
-    for name, field in known.items():
-        if _is_required(field) and name not in value:
-            raise InvalidArgumentError(f"{name} is required")
-    return dict(value)
 
 
 def beyond_json(item: type, value: object, options: dict[str, Any]) -> str:

@@ -57,7 +57,8 @@ class Fitter:
 
     def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
         """Return the request that fits; the errors are those of `fit_request`."""
-        beginning, said = _beginning(request), _said(_items(request))
+        said = _said(_items(request))
+        beginning = _beginning(request, said)
         with self._lock:
             alike = [
                 (number, sent)
@@ -145,14 +146,12 @@ def _is_system(item: Any) -> bool:
     return isinstance(role, str) and role in SYSTEM_ROLES
 
 
-def _beginning(request: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the model, and a hash of the first message that is not the system's."""
-    for item in _items(request):
-        view = view_of(item)
-        fields = {"content": item} if view is None else view.fields
-        if fields.get("role") not in SYSTEM_ROLES:
-            return str(request.get("model")), hash(repr(fields.get("content")))
-    return str(request.get("model")), 0
+def _beginning(request: Mapping[str, Any], said: Sequence[Any]) -> tuple[str, int]:
+    """Return the model, and a hash of the first message of those that were *said*."""
+    first = said[0] if said else None
+    view = None if first is None else view_of(first)
+    content = first if view is None else view.fields.get("content")
+    return str(request.get("model")), hash(repr(content))
 
 
 def sent_of(fitted: FittedRequest, key: str) -> list[tuple[int, Any, bool]]:

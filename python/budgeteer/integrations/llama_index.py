@@ -15,6 +15,7 @@ from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, chosen, model_name
 from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer._pack.packer import Packer
+from budgeteer._pydantic import check_known
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
@@ -110,13 +111,7 @@ class BudgetPostprocessor(BaseNodePostprocessor):
 def _check_known(item: Any, given: Mapping[str, Any]) -> None:
     """Refuse options that a class does not have, which LlamaIndex takes and forgets."""
     aliases = {field.alias for field in item.model_fields.values()}
-    for name in given:
-        if name not in item.model_fields and name not in aliases:
-            known = [*item.model_fields]
-            raise InvalidArgumentError(
-                f"{name[:80]} is not an option of {item.__name__}; known are "
-                f"{', '.join(map(repr, known))}{_validate.did_you_mean(name, known)}"
-            )
+    check_known(item, item.model_fields, [name for name in given if name not in aliases])
 
 
 def _query(bundle: QueryBundle | None) -> str:

@@ -57,7 +57,7 @@ pub(crate) fn starts_word(folded: &[u8], at: usize) -> bool {
 
 /// Returns whether there is only stripped punctuation between `end` and the
 /// whitespace behind it.
-fn ends_word(folded: &[u8], end: usize) -> bool {
+pub(crate) fn ends_word(folded: &[u8], end: usize) -> bool {
     let mut behind = folded[end..].iter().map(|&byte| class(byte));
     behind.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }

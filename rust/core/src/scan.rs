@@ -10,7 +10,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::keywords::{Class, class, starts_word};
+use crate::keywords::{ends_word, starts_word};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -165,13 +165,6 @@ impl Scanner {
             && folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
             && ends_word(folded, end)
     }
-}
-
-/// Returns whether there is only stripped punctuation between `at` and the
-/// whitespace behind it.
-fn ends_word(folded: &[u8], at: usize) -> bool {
-    let mut after = folded[at..].iter().map(|&byte| class(byte));
-    after.find(|&class| class != Class::Stripped).is_none_or(|class| class == Class::Space)
 }
 
 #[cfg(test)]
