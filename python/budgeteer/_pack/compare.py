@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import id_of
+from budgeteer._files import one_line
 from budgeteer._pack.explain import counted
 from budgeteer._pack.packing import Packing
-from budgeteer._pack.shown import facts_of, name_of
+from budgeteer._pack.shown import BETWEEN, facts_of, name_of
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
 from budgeteer.errors import InvalidArgumentError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 40
 """The most chunks that `Comparison.explain` names."""
 _ABSENT = "not there"
+_DOT, _QUOTES = BETWEEN.strip(), ("'", '"')
 _QUESTION = "question"
 _SAME, _ONLY_TEXT = "Nothing changed.", "Only the text changed."
 _REORDERED = "Chunks that both texts have stand in another order."
@@ -123,7 +125,7 @@ class Comparison:
 
     def explain(self) -> str:
         """
-        Return the changes in lines.
+        Return the changes in lines. What cannot be printed in names is escaped.
 
         Examples:
             >>> from budgeteer import compare, pack
@@ -131,7 +133,7 @@ class Comparison:
             'Nothing changed.'
 
         """
-        return "\n".join(self._lines())
+        return "\n".join(map(one_line, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         if self.is_same:
@@ -282,10 +284,19 @@ def compare(
 
 
 def _label(chunk: ChunkChange) -> str:
-    """Return the key and the name of a chunk, the key once."""
-    if str(chunk.key) in chunk.name:
-        return chunk.name
-    return f"{chunk.key} ({chunk.name})" if chunk.name else str(chunk.key)
+    """
+    Return the key of a chunk and what else it is called, so that no two chunks have one label.
+
+    The key leads, and ends before the first dot. An id in which that cannot be seen stands in
+    quotes.
+    """
+    key, name = chunk.key, chunk.name
+    if isinstance(key, int):
+        return f"{key} ({name})" if name else f"{key}"
+    is_plain = key and key.isprintable() and key[0] not in _QUOTES and _DOT not in key
+    parts = f"{BETWEEN}{name}{BETWEEN}".replace(f"{BETWEEN}{key}{BETWEEN}", BETWEEN, 1)
+    rest = parts[len(BETWEEN) : -len(BETWEEN)]
+    return (key if is_plain else repr(key)) + (rest and BETWEEN + rest)
 
 
 def _said(value: int | str) -> str:

@@ -15,6 +15,8 @@ from budgeteer._report.parts import Part, Piece, Report, Row, Written
 
 SHOWN = 4_000
 """The most characters that are shown of a dropped text, and of what was cut out of a kept one."""
+BETWEEN = " \u00b7 "
+"""What stands between the parts of a chunk's name."""
 _MIDDLE, _SENTENCES, _END = "\n[...truncated...]\n", " [...] ", " [...]"
 """The markers: of a middle that was cut out, of sentences, and of an end."""
 
@@ -156,7 +158,7 @@ def name_of(chunk: object) -> str:
     for name in found:
         if name and not any(str(name) in other for other in names):
             names = [other for other in names if other not in str(name)] + [str(name)]
-    return " \u00b7 ".join(names)
+    return BETWEEN.join(names)
 
 
 def cut_pieces(whole: str, kept: str) -> tuple[list[Piece], int]:

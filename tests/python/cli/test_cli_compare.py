@@ -60,3 +60,21 @@ def test_errors(files, capsys, tmp_path):
         error = capsys.readouterr().err
         assert error.startswith("budgeteer: error: ")
         assert says in error
+
+
+def test_a_name_forges_no_line(tmp_path, capsys):
+    """What a terminal would obey is escaped."""
+    files = tmp_path / "a.json", tmp_path / "b.json"
+    for file, limit in zip(files, (0, 9), strict=True):
+        document = pack("tea", ["tea"], limit).to_dict()
+        for item in [*document["kept"], *document["dropped"]]:
+            item["source"] = "a\x1b[2J\nNothing changed.\ud800"
+        file.write_text(json.dumps(document), encoding="utf-8")
+
+    assert 1 == main(["compare", *map(str, files)])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert "Nothing changed." not in lines
+    assert lines[-1].startswith(
+        r"Chunk 0 (a\x1b[2J\nNothing changed.\ud800): dropped (budget) -> "
+    )

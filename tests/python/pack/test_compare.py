@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -160,6 +161,71 @@ def test_bad_input(before, after, says):
     """An error names the argument and what is wrong with it."""
     with pytest.raises(InvalidArgumentError, match=says):
         compare(before, after)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        (
+            [{"text": f"tea {i}", "source": "chapter-12.md"} for i in range(4)],
+            [f"{i} (chapter-12.md)" for i in range(4)],
+        ),
+        (
+            [{"text": f"tea {i}", "id": f"{i}", "source": f"s{i}.md"} for i in range(2)],
+            ["0 \u00b7 s0.md", "1 \u00b7 s1.md"],
+        ),
+        (
+            [{"text": "tea", "id": "7", "source": "a.md", "title": "Tea"}],
+            ["7 \u00b7 a.md \u00b7 Tea"],
+        ),
+        (
+            [
+                {"text": "tea 0", "id": "a", "title": "b"},
+                {"text": "tea 1", "id": "a \u00b7 b"},
+                {"text": "tea 2", "id": "'a'"},
+                {"text": "tea 3", "id": ""},
+            ],
+            ["a \u00b7 b", "'a \u00b7 b'", "\"'a'\"", "''"],
+        ),
+    ],
+)
+def test_every_chunk_has_a_label_of_its_own(chunks, expected):
+    """A chunk is told by its id or index, which leads, whatever else has the same name."""
+    found = compare(pack("tea", chunks, 0), pack("tea", chunks, 90))
+
+    lines = [line.partition(": ")[0] for line in found.explain().splitlines()]
+    assert sorted(f"Chunk {label}" for label in expected) == sorted(
+        line for line in lines if line.startswith("Chunk ")
+    )
+    for label in expected:
+        assert f">Chunk {escape(label)}</th>" in found.to_html()
+
+
+@given(
+    st.lists(st.text("a1\u00b7 '\\\n", max_size=4), min_size=2, max_size=4, unique=True), st.data()
+)
+def test_labels_are_unique(ids, data):
+    """No two chunks are called alike, whatever their ids, sources and titles are."""
+    part = st.sampled_from([*ids, "a", ""])
+    chunks = [
+        {"text": f"tea {i}", "id": name, "source": data.draw(part), "title": data.draw(part)}
+        for i, name in enumerate(ids)
+    ]
+    found = compare(pack("tea", chunks, 0), pack("tea", chunks, 90))
+
+    lines = [line for line in found.explain().splitlines() if line.startswith("Chunk ")]
+    assert len(lines) == len({line.partition(": ")[0] for line in lines}) == len(ids)
+
+
+def test_a_name_forges_no_line():
+    """What a terminal would obey, or could not show, is escaped in names and in questions."""
+    evil = "a\nBudget: 1 -> 2\x1b[2J\u202e\ud800"
+    chunks = [{"text": "tea", "id": evil}, {"text": "tea 2", "id": "b", "title": evil}]
+    found = compare(pack("tea", chunks, 0), pack(f"tea {evil}", chunks, 9))
+
+    lines = found.explain().splitlines()
+    assert len(lines) == len(found.figures) + len(found.chunks)
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_page_shows_names_as_text():
