@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import id_of
+from budgeteer._chunk.chunk import id_of, is_mapping
 from budgeteer._files import one_line
+from budgeteer._pack.corpus import ID_BITS
 from budgeteer._pack.explain import counted
+from budgeteer._pack.options import REASONS
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.shown import BETWEEN, facts_of, name_of
 from budgeteer._public import public
@@ -18,6 +20,8 @@ from budgeteer.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from budgeteer._report.difference import Changes
+
+V = TypeVar("V")
 
 _SHOWN = 40
 """The most chunks that `Comparison.explain` names."""
@@ -67,7 +71,7 @@ class ChunkChange:
     A chunk that two packings treat differently. Made by `compare`.
 
     Attributes:
-        key: Its id, or its index where `Comparison.matched_by` says so.
+        key: Its id as templates show it, or its index where `Comparison.matched_by` says so.
         name: What its owner calls it: source, id and title; empty if nothing is known.
         before: ``"kept"``, ``"cut"``, the reason why it was dropped, such as ``"budget"``, or None
             if it is not among the chunks of the first packing.
@@ -241,7 +245,8 @@ def compare(
         after: The other one.
 
     Raises:
-        InvalidArgumentError: An argument is neither, or does not list all dropped chunks.
+        InvalidArgumentError: An argument is neither; the message names the place of what is wrong.
+            Or it does not list all dropped chunks.
 
     Examples:
         >>> from budgeteer import compare, pack
@@ -318,7 +323,7 @@ class _Item:
     """A chunk of one packing: what became of it, and its tokens in the text if it is there."""
 
     index: int
-    identity: Hashable
+    identity: str | None
     name: str
     state: str
     tokens: int | None
@@ -365,41 +370,52 @@ def _side(name: str, given: object) -> _Side:
 def _read(
     name: str,
     document: Mapping[str, Any],
-    ids: Mapping[int, Any],
+    ids: Mapping[int, str | None],
     names: Mapping[int, str],
     facts: Mapping[str, str],
 ) -> _Side:
     """Return one side, from the document of a packing."""
+    places: dict[int, str] = {}
 
-    def item_of(item: Mapping[str, Any], is_kept: bool) -> _Item:
-        index = item["index"]
-        return _Item(
-            index=index,
-            identity=ids.get(index, item.get("id")),
-            name=names.get(index, _name(item)),
-            state=("cut" if item["was_cut"] else "kept") if is_kept else item["reason"],
-            tokens=item["token_count"] if is_kept else None,
-        )
+    def items_of(key: str, read: Callable[[str, Any], tuple[str, int | None]]) -> list[_Item]:
+        items = []
+        for i, item in enumerate(_field("", document, key, _validate.batch)):
+            where = f"{key}[{i}]"
+            index = _field(where, item, "index", _validate.tokens)
+            first = places.setdefault(index, where)
+            if first != where:
+                raise InvalidArgumentError(
+                    f"{where}.index must not be that of {first}, {index}: a chunk is listed once"
+                )
+            found = {one: _named(f"{where}.{one}", item.get(one)) for one in ("source", "title")}
+            found["id"] = _id(f"{where}.id", item.get("id"))
+            identity, called = ids.get(index, found["id"]), names.get(index)
+            if called is None:
+                called = name_of({one: value or "" for one, value in found.items()})
+            items.append(_Item(index, identity, called, *read(where, item)))
+        return items
 
     try:
-        kept = [item_of(item, True) for item in document["kept"]]
-        dropped = [item_of(item, False) for item in document["dropped"]]
-        count = document.get("dropped_count", len(dropped))
+        kept = items_of("kept", _kept)
+        dropped = items_of("dropped", _dropped)
+        least = len(dropped)
+        given = document.get("dropped_count", least)
+        count = _validate.whole("dropped_count", given, least, _validate.MAX_TOKENS)
         cut = sum(item.state == "cut" for item in kept)
+        is_exact = _field("", document, "is_exact", _validate.flag)
         figures: dict[str, int | str] = {
             **{term: value for term, value in facts.items() if term != "counted"},
-            "budget": document["budget_tokens"],
-            "tokens": document["total_tokens"],
+            "budget": _field("", document, "budget_tokens", _validate.tokens),
+            "tokens": _field("", document, "total_tokens", _validate.tokens),
             "kept": len(kept),
             "cut": cut,
             "dropped": count,
-            "count": "exact" if document["is_exact"] else "an estimate",
+            "count": "exact" if is_exact else "an estimate",
         }
-        text = document["text"]
-    except (AttributeError, KeyError, TypeError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        text = _field("", document, "text", _validate.text)
+    except InvalidArgumentError as error:
         raise InvalidArgumentError(
-            f"{name} must be what Packing.to_dict returns: {what}"
+            f"{name} must be what Packing.to_dict returns: {error}"
         ) from None
     if count != len(dropped):
         raise InvalidArgumentError(
@@ -408,6 +424,44 @@ def _read(
     return _Side(text, figures, [*kept, *dropped])
 
 
-def _name(item: Mapping[str, Any]) -> str:
-    """Return the name of a chunk in a document of the command line."""
-    return name_of({"text": "", **{key: item.get(key) or "" for key in ("source", "id", "title")}})
+def _field(where: str, item: Any, key: str, check: Callable[[str, object], V]) -> V:
+    """Return a field of the document, or of the item of it at *where*, once it is checked."""
+    if not is_mapping(item):
+        raise InvalidArgumentError(f"{where} must be a mapping, not {_validate.type_name(item)}")
+    if key not in item:
+        raise InvalidArgumentError(f"{where or 'it'} has no {key!r}")
+    return check(f"{where}.{key}" if where else key, item[key])
+
+
+def _kept(where: str, item: Any) -> tuple[str, int | None]:
+    """Return what became of a kept chunk, and its tokens."""
+    was_cut = _field(where, item, "was_cut", _validate.flag)
+    return "cut" if was_cut else "kept", _field(where, item, "token_count", _validate.tokens)
+
+
+def _dropped(where: str, item: Any) -> tuple[str, int | None]:
+    """Return why a chunk was dropped; it has no tokens in the text."""
+    reason = _field(where, item, "reason", _validate.text)
+    if reason not in REASONS:  # which is not quoted: it may be any text
+        listed = ", ".join(map(repr, REASONS))
+        raise InvalidArgumentError(f"{where}.reason must be one of {listed}, not another str")
+    return reason, None
+
+
+def _named(where: str, value: object) -> str | None:
+    return None if value is None else _validate.text(where, value)
+
+
+def _id(where: str, value: object) -> str | None:
+    """Return an id as templates show it, so that it is that of the chunk in a packing."""
+    if value is None or isinstance(value, str):
+        return _named(where, value)
+    if not isinstance(value, float):
+        number = _validate.as_int(value)
+        if number is None or number.bit_length() > ID_BITS:
+            found = _validate.type_name(value) if number is None else _validate.shown(number)
+            raise InvalidArgumentError(
+                f"{where} must be a str or a number of at most {ID_BITS} bits, not {found}"
+            )
+        value = number
+    return f"{value}"

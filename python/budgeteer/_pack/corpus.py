@@ -25,7 +25,7 @@ T = TypeVar("T")
 _SHOWN = 5
 """How many ids an error names."""
 
-_ID_BITS = 128
+ID_BITS = 128
 """The size of the largest number that is an id, that of a UUID."""
 
 
@@ -403,10 +403,10 @@ def _id(i: int, value: object) -> str:
     if isinstance(value, str):
         return str.__str__(value)
     number = _validate.as_int(value)
-    if number is None or number.bit_length() > _ID_BITS:
+    if number is None or number.bit_length() > ID_BITS:
         found = _validate.type_name(value) if number is None else _validate.shown(number)
         raise InvalidArgumentError(
-            f"ids[{i}] must be a str or an int of at most {_ID_BITS} bits, not {found}"
+            f"ids[{i}] must be a str or an int of at most {ID_BITS} bits, not {found}"
         )
     return f"{number}"
 

@@ -62,6 +62,38 @@ def test_errors(files, capsys, tmp_path):
         assert says in error
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "says"),
+    [
+        (
+            "kept",
+            {"id": [1]},
+            "kept[0].id must be a str or a number of at most 128 bits, not list",
+        ),
+        ("kept", {"token_count": "7"}, "kept[0].token_count must be an int, not str"),
+        ("dropped", {"reason": 5}, "dropped[0].reason must be a str, not int"),
+        ("dropped", {"index": 0}, "dropped[0].index must not be that of kept[0], 0"),
+        (None, {"budget_tokens": None}, "budget_tokens must be an int, not None"),
+        (None, {"text": None}, "text must be a str, not None"),
+        (None, {"kept": {}}, "kept must be a sequence, not dict"),
+        (None, {"dropped_count": "1"}, "dropped_count must be an int, not str"),
+    ],
+)
+def test_a_wrong_document(part, change, says, tmp_path, capsys):
+    """A file that holds no packing is an error with its place, which says not that they differ."""
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    document = pack("tea", CHUNKS, 4).to_dict()
+    good.write_text(json.dumps(document), encoding="utf-8")
+    (document if part is None else document[part][0]).update(change)
+    bad.write_text(json.dumps(document), encoding="utf-8")
+
+    for names in ((good, bad), (bad, good)):
+        assert 2 == main(["compare", *map(str, names)])
+        out, error = capsys.readouterr()
+        assert "" == out
+        assert f"error: {bad} must be a packing that -o json wrote: {says}" in error
+
+
 def test_a_name_forges_no_line(tmp_path, capsys):
     """What a terminal would obey is escaped."""
     files = tmp_path / "a.json", tmp_path / "b.json"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgeteer import (
+    Chunk,
     ChunkChange,
     FigureChange,
     InvalidArgumentError,
@@ -139,12 +140,12 @@ def test_every_change_is_there(chunks, small, large):
         (
             pack("", [], 1, counter="words"),
             {"kept": [{}]},
-            "after must be what .* it has no 'index'",
+            r"after must be what Packing.to_dict returns: kept\[0\] has no 'index'$",
         ),
         (
             pack("", [], 1, counter="words"),
             {"kept": 3},
-            "after must be what .* 'int' object is not iterable",
+            "after must be what Packing.to_dict returns: kept must be a sequence, not int$",
         ),
         (
             {
@@ -161,6 +162,82 @@ def test_bad_input(before, after, says):
     """An error names the argument and what is wrong with it."""
     with pytest.raises(InvalidArgumentError, match=says):
         compare(before, after)
+
+
+DOCUMENT = {
+    **pack("tea", CHUNKS, 3, counter="words").to_dict(),
+    "text": "Green tea.",
+}
+WRONG = {
+    "an id": ("kept", 0, "id", [1], "kept[0].id must be a str or a number of at most"),
+    "a yes for an id": ("dropped", 1, "id", True, "dropped[1].id must be a str or a number"),
+    "a long id": ("kept", 0, "id", 2**999, "at most 128 bits, not an int of 1000 bits"),
+    "a source": ("kept", 0, "source", 3, "kept[0].source must be a str, not int"),
+    "a title": ("dropped", 0, "title", ["SECRET"], "dropped[0].title must be a str, not list"),
+    "tokens": ("kept", 0, "token_count", "7", "kept[0].token_count must be an int, not str"),
+    "too few": ("kept", 0, "token_count", -1, "kept[0].token_count must be from 0 to"),
+    "a cut": ("kept", 0, "was_cut", "no", "kept[0].was_cut must be a bool, not str"),
+    "a reason": ("dropped", 0, "reason", 5, "dropped[0].reason must be a str, not int"),
+    "a text": ("dropped", 0, "reason", "SECRET", "must be one of 'out_of_scope', 'empty',"),
+    "an index": ("dropped", 0, "index", None, "dropped[0].index must be an int, not None"),
+    "twice": ("dropped", 2, "index", 0, "dropped[2].index must not be that of kept[0], 0"),
+}
+WRONG_FIGURES = {
+    "text": ((None, ["SECRET"]), "text must be a str, not "),
+    "is_exact": (("no", 1), "is_exact must be a bool, not "),
+    "kept": (({}, "SECRET", None, {1}), "kept must be a sequence, not "),
+    "dropped": (({"SECRET": 1}, 3, [3]), "dropped"),
+    "budget_tokens": ((None, 1.5, [1], True, -1), "budget_tokens must be "),
+    "total_tokens": ((None, "1", -1, 2**64), "total_tokens must be "),
+    "dropped_count": (("1", None, -1, 2), "dropped_count must be "),
+}
+
+
+def refused(document):
+    """Return why both sides refuse a document."""
+    said = []
+    for sides in ((document, DOCUMENT), (DOCUMENT, document)):
+        with pytest.raises(InvalidArgumentError) as caught:
+            compare(*sides)
+        said.append(str(caught.value).partition(" ")[2])
+    assert said[0] == said[1]
+    assert "SECRET" not in said[0]
+    return said[0]
+
+
+@pytest.mark.parametrize(("part", "place", "key", "value", "says"), WRONG.values(), ids=WRONG)
+def test_a_wrong_item(part, place, key, value, says):
+    """A field of a chunk that is none is named with its place, and never quoted."""
+    items = [dict(item) for item in DOCUMENT[part]]
+    items[place][key] = value
+
+    said = refused({**DOCUMENT, part: items})
+    assert said.startswith("must be what Packing.to_dict returns: ")
+    assert says in said
+
+
+@pytest.mark.parametrize("key", WRONG_FIGURES)
+def test_a_wrong_figure(key):
+    """So is a figure, and one that is missing."""
+    values, says = WRONG_FIGURES[key]
+    for value in values:
+        assert f"must be what Packing.to_dict returns: {says}" in refused({**DOCUMENT, key: value})
+    if key != "dropped_count":
+        lacking = {name: value for name, value in DOCUMENT.items() if name != key}
+        assert f"must be what Packing.to_dict returns: it has no {key!r}" == refused(lacking)
+
+
+def test_numbers_are_ids():
+    """An id is the same chunk's in a packing and in its document, be it a text or a number."""
+    chunks = [Chunk(text, metadata={"id": i + 0.5 * (i > 1)}) for i, text in enumerate(CHUNKS)]
+    packing = pack("tea", chunks, 40)
+    document = packing.to_dict()
+    for item in [*document["kept"], *document["dropped"]]:
+        item["id"] = chunks[item["index"]].metadata["id"]
+
+    found = compare(packing, document)
+    assert found.is_same
+    assert "id" == found.matched_by
 
 
 @pytest.mark.parametrize(
