@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -13,6 +14,7 @@ from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import Chunk, as_chunks, id_of, refusal, scored, text_column
 from budgeteer._chunk.record import Stored, records_of
+from budgeteer._copies import Copied
 from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer._pack.state import Indexed, State
 from budgeteer._public import public
@@ -30,7 +32,7 @@ ID_BITS = 128
 
 
 @public("budgeteer")
-class Corpus(Indexed[T]):
+class Corpus(Copied, Indexed[T]):
     r"""
     Chunks that are indexed once and packed many times.
 
@@ -42,7 +44,8 @@ class Corpus(Indexed[T]):
     Safe to share between threads, also while chunks are appended, removed or replaced: a packing
     sees each change whole or not at all. Ranking by ``"keyword"``, and the scores that
     ``"recency"`` and ``"input"`` report, read texts only for keywords of several words, such as
-    ``gpt-4o``: those that contain the rarest of them.
+    ``gpt-4o``: those that contain the rarest of them. A copy, deep or not, shares the chunks and
+    what is indexed, and does not change with this one.
 
     Args:
         chunks: As for `Packer.pack`. They are not copied; those of a column of strings are read
@@ -283,6 +286,13 @@ class Corpus(Indexed[T]):
         """Show the number of chunks, never their texts."""
         count = len(self)
         return f"<Corpus of {count} chunk{'' if count == 1 else 's'}>"
+
+    def __copy__(self) -> Corpus[T]:
+        """Return a corpus of the same chunks, which does not change with this one."""
+        corpus = super().__copy__()
+        state = self._state
+        corpus._begin(replace(state, _ids=[*state._ids]))  # to which each corpus adds its own
+        return corpus
 
     def __reduce__(self) -> Any:
         """Pickle the path it was opened from; refuse a corpus that is in memory only."""

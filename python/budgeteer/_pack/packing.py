@@ -13,6 +13,7 @@ from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._codes import FORMAT, NEAR, PLAIN, WRITTEN
+from budgeteer._copies import Copied
 from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.curve import Again, BudgetPoint
 from budgeteer._pack.lazy import Lazy
@@ -39,7 +40,6 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 }
 """The attributes of a packing that hold columns of a backend's answer, and their types."""
 
-
 _NOT_PICKLED = ("_chunks", "_counter", "_again", "_packed", "_prepared", "_signals_of")
 """The attributes that hold the caller's objects, or lead to them."""
 _SIGNAL = Struct("=IIId")
@@ -49,13 +49,14 @@ _EXTRACT = Struct("=III")
 
 
 @public("budgeteer")
-class Packing(Generic[T]):
+class Packing(Copied, Generic[T]):
     """
     The best context that fits, and what became of every chunk.
 
     Its items are made on access. Reading `dropped_total_tokens` or `stable_prefix_tokens` counts;
     nothing else does. A pickled packing holds the kept texts, the figures and the reasons; in
-    place of the caller's objects it has the kept texts, and None for dropped chunks.
+    place of the caller's objects it has the kept texts, and None for dropped chunks. A copy in the
+    same process, deep or not, shares the caller's objects.
 
     Attributes:
         text: The context, ready to send.
@@ -582,15 +583,8 @@ _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     **dict.fromkeys(
         (
             *("_kept", "_kept_scores", "_counts", "_citations", "_spans", "_cut"),
-            *(
-                "_dropped_count",
-                "_duplicates",
-                "_counter",
-                "_max_chunks",
-                "_max_docs",
-                "_is_citing",
-            ),
-            *("_is_needed_a_bound", "_style", "_is_near", "_least"),
+            *("_dropped_count", "_duplicates", "_counter", "_max_chunks", "_max_docs"),
+            *("_is_citing", "_is_needed_a_bound", "_style", "_is_near", "_least"),
         ),
         Packing._read,
     ),

@@ -21,7 +21,7 @@ MODULES = {
 }
 FLOORS = (
     {"_codes", "_log", "_process", "_public", "errors"},
-    {"_models", "_needs", "_telemetry", "_validate"},
+    {"_copies", "_models", "_needs", "_telemetry", "_validate"},
     {"_deadline", "_external", "_files", "_guard", "_pydantic", "_report"},
     {"_reference"},
     {"_backend"},

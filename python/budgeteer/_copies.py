@@ -1,0 +1,34 @@
+"""Copies of objects that hold what is not theirs to copy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from typing_extensions import Self
+
+from budgeteer._process import renew
+
+C = TypeVar("C", bound="Copied")
+
+
+class Copied:
+    """
+    Copies of it, deep ones too, have attributes of their own and share what these hold.
+
+    They hold the caller's chunks, functions and clients, or what never changes. Locks, which
+    forked processes renew, are made anew.
+    """
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        other = type(self).__new__(type(self))
+        getattr(other, "__dict__", {}).update(getattr(self, "__dict__", {}))
+        begin_anew = getattr(other, "_begin_anew", None)
+        if begin_anew is not None:
+            begin_anew()
+            renew(other)  # type: ignore[arg-type]  # it has the method
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
