@@ -1,12 +1,13 @@
-"""Copies of objects that hold what is not theirs to copy."""
+"""Copies of objects that hold what is not theirs to copy, and errors where these are pickled."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import Self
 
 from budgeteer._process import renew
+from budgeteer.errors import BudgeteerError
 
 C = TypeVar("C", bound="Copied")
 
@@ -32,3 +33,15 @@ class Copied:
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.__copy__()
+
+
+class Unpickled(Copied):
+    """It can be copied, but holds what no other process can have."""
+
+    __slots__ = ()
+
+    _instead: ClassVar[str]
+    """What to do instead of pickling it."""
+
+    def __reduce__(self) -> Any:
+        raise BudgeteerError(f"a {type(self).__name__} cannot be pickled: {self._instead}")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from budgeteer import _process, _validate
 from budgeteer._count.counter import TokenCounter
@@ -89,7 +89,8 @@ class Calibration:
 
     that covers the share *quantile* of the pairs, and is the lowest one at their median size.
     `counter` makes a counter that multiplies by the scale; a request needs ``frame_tokens``
-    beside, once. Safe to share between threads.
+    beside, once. Safe to share between threads. A copy, pickled or not, has what was observed
+    until then, and learns by itself.
 
     What it keeps is bounded: the newest 32 pairs of each size, where sizes from a power of two to
     the next are one, so that many small requests do not displace a large one; and 256 models, of
@@ -140,6 +141,10 @@ class Calibration:
     def __repr__(self) -> str:
         """Return the quantile and the number of models."""
         return f"<Calibration of {len(self._models)} models, quantile {self._quantile:g}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was observed; it is fitted again."""
+        return _restored, (type(self), self._quantile, self._observed())
 
     def observe(
         self,
@@ -271,8 +276,7 @@ class Calibration:
         import json
 
         name = _validate.path("path", path)
-        with self._lock:
-            models = {key: {"pairs": [*found]} for key, found in self._models.items()}
+        models = {key: {"pairs": pairs} for key, pairs in self._observed().items()}
         data = (json.dumps({"version": VERSION, "models": models}) + "\n").encode()
         temporary = f"{name}.{os.getpid()}-{threading.get_ident()}.tmp"
         try:
@@ -323,6 +327,10 @@ class Calibration:
             raise InvalidArgumentError(f"{name!r}: {error}") from None
         return calibration
 
+    def _observed(self) -> dict[str, list[Pair]]:
+        with self._lock:
+            return {key: [*found] for key, found in self._models.items()}
+
     def _add(self, key: str, estimated: int, billed: int) -> None:
         with self._lock:
             found = self._models.pop(key, None) or _Pairs()
@@ -335,6 +343,16 @@ class Calibration:
         with self._lock:
             found = self._models.get(key)
             return None if found is None else found.correction(self._quantile)
+
+
+def _restored(
+    kind: type[Calibration], quantile: float, models: dict[str, list[Pair]]
+) -> Calibration:
+    calibration = kind(quantile=quantile)
+    for key, pairs in models.items():
+        for pair in pairs:
+            calibration._add(key, *pair)  # noqa: SLF001 - of its own module
+    return calibration
 
 
 @dataclass(frozen=True, slots=True)

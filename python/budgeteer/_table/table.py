@@ -24,6 +24,7 @@ from budgeteer._codes import (
     QUERY_COLUMN,
     RECENCY,
 )
+from budgeteer._copies import Unpickled
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, refuse_sticky
@@ -43,7 +44,7 @@ _NUMBERS = ("score", "position", "mtime")
 
 
 @public("budgeteer")
-class PackedTable:
+class PackedTable(Unpickled):
     """
     The answers to the rows of a table, as columns. Made by `pack_table`.
 
@@ -76,6 +77,8 @@ class PackedTable:
 
     __slots__ = ("_columns", "_names")
 
+    _instead = "pickle what reads it, as pyarrow.table(packed)"
+
     def __init__(self, columns: Any, names: tuple[str, ...]) -> None:
         """Wrap the columns of a backend; made by `pack_table`."""
         self._columns = columns
@@ -88,6 +91,10 @@ class PackedTable:
     def __repr__(self) -> str:
         """Show the number of rows, and the columns."""
         return f"PackedTable(rows={len(self)}, columns={[*self._names]})"
+
+    def __copy__(self) -> PackedTable:
+        """Return the table itself, which never changes."""
+        return self
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the columns as a capsule, in their own types."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from budgeteer import _telemetry, _validate
+from budgeteer._copies import Unpickled
 from budgeteer._count.calibration import Calibration
 from budgeteer._deadline import Watch, seconds_of
 from budgeteer._log import log
@@ -85,7 +86,7 @@ class _Request:
 
 
 @public("budgeteer.service")
-class RetrievalService:
+class RetrievalService(Unpickled):
     r"""
     Answers a query with the best chunks that provably fit a model's window.
 
@@ -97,7 +98,7 @@ class RetrievalService:
         ``count_messages(result.messages) + reserved output <= context window``
 
     holds under the counter of the settings. A service is safe to share between threads and event
-    loops.
+    loops. A copy, deep or not, has settings of its own and shares all else.
 
     Args:
         retriever: A `Retriever`, or a sequence of them, whose chunks are merged in that order.
@@ -146,6 +147,8 @@ class RetrievalService:
         True
 
     """
+
+    _instead = "make it in each process, of the same arguments"
 
     def __init__(
         self,

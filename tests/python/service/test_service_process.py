@@ -76,6 +76,32 @@ def test_a_fork_while_threads_are_at_work():
     assert "0\n" == run(code)
 
 
+@needs_fork
+def test_a_copy_in_a_forked_process():
+    """A copy in a child changes its settings, though a thread of the parent was about to."""
+    code = """
+    import copy
+    other = copy.copy(RetrievalService(Fake("tea"), LlmSettings(model="gpt-4o")))
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold():
+        with other._changing:
+            is_held.set()
+            is_over.wait()
+
+    threading.Thread(target=hold).start()
+    is_held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        other.settings = LlmSettings(model="gpt-4")
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+    is_over.set()
+    """
+    assert "0\n" == run(code)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no such signals")
 def test_the_stats_in_a_handler_of_signals():
     """They may be asked wherever a signal comes."""

@@ -1,13 +1,14 @@
-"""Copies in a process have what the original has."""
+"""Copies in a process have what the original has; what cannot be pickled says so."""
 
 import copy
 import pickle
 
 import pytest
 
-from budgeteer import Chunk, Corpus, Packer, Template
+from budgeteer import Calibration, Chunk, Corpus, Packer, Template, pack_table
 from budgeteer.errors import BudgeteerError
 from budgeteer.presets import citations
+from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
 
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy}
 CHUNKS = [Chunk(f"Tea {i} is mild.", id=f"c{i}", source="tea.md") for i in range(9)]
@@ -89,3 +90,51 @@ def test_a_corpus_of_a_class_of_its_own(copied):
     shelf = Shelf(CHUNKS)
     shelf.name = "teas"
     assert ("teas", 9, Shelf) == (copied(shelf).name, len(copied(shelf)), type(copied(shelf)))
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [*COPIES.values(), lambda it: pickle.loads(pickle.dumps(it))],
+    ids=[*COPIES, "pickle"],
+)
+def test_a_calibration(copied):
+    """A copy corrects alike, and what one learns from then on is not in the other."""
+    calibration = Calibration(quantile=0.9)
+    for i in range(1, 200):
+        calibration.observe(7 * i, 10 * i + 40, model="words")
+    calibration.observe(100, 130, model="gpt-4o")
+    other = copied(calibration)
+
+    assert repr(calibration) == repr(other)
+    for model in ("words", "gpt-4o"):
+        assert calibration.correction(model) == other.correction(model)
+    before = calibration.correction("gpt-4o")
+    other.observe(1_000, 2_000, model="gpt-4o")
+    assert before == calibration.correction("gpt-4o") != other.correction("gpt-4o")
+    calibration.observe(1_000, 2_000, model="gpt-4o")
+    assert calibration.correction("gpt-4o") == other.correction("gpt-4o")
+
+
+def test_a_table(backend, copied):
+    """A table never changes: it is its own copy. A pickle is refused with what to pickle."""
+    pyarrow = pytest.importorskip("pyarrow")
+    packed = pack_table(pyarrow.table({"query": ["tea"], "chunks": [["Green tea."]]}), 9)
+
+    assert copied(packed) is packed
+    with pytest.raises(BudgeteerError, match=r"^a PackedTable cannot be .*pyarrow\.table\(packed"):
+        pickle.dumps(packed)
+    table = pyarrow.table(packed)
+    assert table == pickle.loads(pickle.dumps(table))
+
+
+def test_a_service(copied):
+    """A copy of a service has settings of its own; a pickle is refused with what to do."""
+    service = RetrievalService(ChunkRetriever(["Green tea."]), LlmSettings("gpt-4o"))
+    other = copied(service)
+    other.settings = LlmSettings("gpt-4")
+
+    assert ("gpt-4o", "gpt-4") == (service.settings.model, other.settings.model)
+    assert "Green tea." == other.retrieve("tea").packing.text
+    assert 1 == service.stats().answered
+    with pytest.raises(BudgeteerError, match=r"^a RetrievalService cannot be pickled: make it in"):
+        pickle.dumps(service)
