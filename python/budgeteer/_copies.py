@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from budgeteer._process import renew
 from budgeteer.errors import BudgeteerError
 
-C = TypeVar("C", bound="Copied")
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Copied:
