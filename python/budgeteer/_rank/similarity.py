@@ -106,7 +106,11 @@ def query_vector(name: str, value: object) -> Array:
     if isinstance(value, (list, tuple)):
         try:
             value = array("f", value)
-        except TypeError:
+        except OverflowError:
+            raise InvalidArgumentError(
+                f"{name} must hold finite float32 alone, and a number is beyond their range"
+            ) from None
+        except (TypeError, ValueError):  # a ValueError is that of a signalling NaN of decimal
             raise InvalidArgumentError(f"{name} must hold numbers alone") from None
     found = _array(name, value)
     if found.ndim == 2 and found.shape[0] == 1:
@@ -141,15 +145,28 @@ def _array(name: str, value: object) -> Array:
     """Return *value* as a contiguous float32 array: itself if it is one, else a copy."""
     import numpy as np
 
-    found = np.asarray(_of_arrow(name, value))
-    if found.dtype.kind in "OSUV":
-        raise InvalidArgumentError(
-            f"{name} must be an array of float32, not {_validate.type_name(value)}"
-        )
-    if found.dtype.kind != "f":
-        raise InvalidArgumentError(f"{name} must be float32, not {found.dtype}")
+    wanted = f"{name} must be an array of float16, float32 or float64"
+    try:
+        found = np.asarray(_of_arrow(name, value))
+    except InvalidArgumentError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # its library's own words
+        raise InvalidArgumentError(f"{wanted}, and {_kind(value)} cannot be read as one") from None
+    kind = found.dtype.kind
+    if kind != "f":
+        is_numbers = kind in "biu" and found.ndim > 0
+        found_kind = _kind(value, found.dtype if is_numbers else None)
+        remedy = "; convert its numbers to float32" if is_numbers else ""
+        raise InvalidArgumentError(f"{wanted}, not {found_kind}{remedy}")
     with np.errstate(over="ignore", invalid="ignore"):  # reported below
         return np.require(found, np.float32, ["C", "A"])
+
+
+def _kind(value: object, held: object = None) -> str:
+    """Return the type of *value* and of what it holds: *held* if it does not say."""
+    held = getattr(value, "dtype", getattr(value, "type", held))
+    of = "" if held is None else f" of {getattr(held, 'name', held)!s:.80}"
+    return f"{_validate.type_name(value)}{of}"
 
 
 def _of_arrow(name: str, value: Any) -> Any:

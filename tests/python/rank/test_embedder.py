@@ -76,7 +76,7 @@ def test_query_of_its_own(backend):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "the embedder's vectors must be an array of float32, not None"),
+        (None, "the embedder's vectors must be an array of float16, float32 or float64, not None"),
         (np.ones((2, 3)), "the embedder's vectors must have a row for each of 3 chunks, not 2"),
         (np.full((3, 3), np.nan), "the embedder's vectors must be finite"),
         (np.ones((3, 2)), "the embedder's vectors have 2 dimensions, that of the query 3"),

@@ -4,9 +4,12 @@ import array
 import math
 import pickle
 import random
+import re
 import struct
 import subprocess
 import sys
+from collections import deque
+from decimal import Decimal
 from types import SimpleNamespace
 
 import numpy as np
@@ -177,6 +180,17 @@ def test_arrow(backend):
             ranking.cosine_scores(WANTED, arrow.array(bad, kind))
 
 
+@pytest.mark.parametrize("item", ["a", ["a"], True])
+def test_arrow_without_numbers(backend, item):
+    """Fixed-size lists of anything but numbers are refused with their type, not Arrow's words."""
+    arrow = pytest.importorskip("pyarrow")
+    held = arrow.infer_type([item])
+    bad = arrow.array([[item] * 3], arrow.list_(held, 3))
+    expected = re.escape(f"and FixedSizeListArray of {bad.type} cannot be read as one")
+    with pytest.raises(InvalidArgumentError, match=f"^{AN_ARRAY}, {expected}$"):
+        ranking.cosine_scores(WANTED, bad)
+
+
 class Arrow:
     """What pyarrow's FixedSizeListArray looks like, as far as it is read."""
 
@@ -198,19 +212,26 @@ def test_looks_like_arrow(backend):
     assert COSINES == ranking.cosine_scores(WANTED, Arrow()).tolist()
 
 
-AN_ARRAY = "vectors must be an array of float32"
+AN_ARRAY = "vectors must be an array of float16, float32 or float64"
+A_TABLE = r"vectors must be an array of float32 of the shape \(n, d\)"
+CONVERT = "; convert its numbers to float32"
+A_QUERY = AN_ARRAY.replace("vectors", "query_vector")
 BAD_VECTORS = [
     (None, AN_ARRAY + ", not None"),
     ("text", AN_ARRAY + ", not str"),
     (b"1234", AN_ARRAY + ", not bytes"),
     ({}, AN_ARRAY + ", not dict"),
     (iter([1.0]), AN_ARRAY + ", not list_iterator"),
-    (np.array([["a"]]), AN_ARRAY + ", not ndarray"),
-    (FOUND.tolist(), AN_ARRAY + r" of the shape \(n, d\), not list; numpy.asarray\(..., dtype=.*"),
-    (tuple(FOUND), AN_ARRAY + r" of the shape \(n, d\), not tuple; .*"),
-    (FOUND.astype(np.int8), "vectors must be float32, not int8"),
-    (FOUND > 1, "vectors must be float32, not bool"),
-    (FOUND.astype(np.complex64), "vectors must be float32, not complex64"),
+    (np.array([["a"]]), AN_ARRAY + ", not ndarray of str32"),
+    (FOUND.astype(object), AN_ARRAY + ", not ndarray of object"),
+    (np.zeros(3, [("a", "f4"), ("b", "f4")]), AN_ARRAY + ", not ndarray of void64"),
+    (deque([[1.0, 2.0], [3.0]]), AN_ARRAY + ", and deque cannot be read as one"),
+    (FOUND.tolist(), A_TABLE + r", not list; numpy.asarray\(..., dtype='float32'\) makes one"),
+    (tuple(FOUND), A_TABLE + r", not tuple; .*"),
+    (FOUND.astype(np.int8), AN_ARRAY + ", not ndarray of int8" + CONVERT),
+    (FOUND > 1, AN_ARRAY + ", not ndarray of bool" + CONVERT),
+    (array.array("i", [1, 2, 3]), AN_ARRAY + ", not array of int32" + CONVERT),
+    (FOUND.astype(np.complex64), AN_ARRAY + ", not ndarray of complex64"),
     (1.5, r"vectors must have the shape \(n, d\), not \(\)"),
     (FOUND.ravel(), r"vectors must have the shape \(n, d\), not \(9,\)"),
     (FOUND[None], r"vectors must have the shape \(n, d\), not \(1, 3, 3\)"),
@@ -232,14 +253,16 @@ def test_bad_vectors(backend, bad, message):
 
 
 BAD_QUERIES = [
-    (None, "query_vector must be an array of float32, not None"),
-    ("abc", "query_vector must be an array of float32, not str"),
+    (None, A_QUERY + ", not None"),
+    ("abc", A_QUERY + ", not str"),
     (["1", "2", "3"], "query_vector must hold numbers alone"),
     ([[1], [2], [3]], "query_vector must hold numbers alone"),
     ([1, None, 0], "query_vector must hold numbers alone"),
     ([], r"query_vector must have the shape \(d,\), not \(0,\)"),
     (FOUND, r"query_vector must have the shape \(d,\), not \(3, 3\)"),
-    (WANTED.astype(np.int64), "query_vector must be float32, not int64"),
+    (WANTED.astype(np.int64), A_QUERY + ", not ndarray of int64" + CONVERT),
+    ([Decimal("sNaN"), 0, 0], "query_vector must hold numbers alone"),
+    ([10**400, 0, 0], "query_vector must hold finite float32 alone, and a number is beyond .*"),
     ([1, math.nan, 0], r"query_vector\[1\] must be a finite float32, not nan"),
     ([1, 0, -1e39], r"query_vector\[2\] must be a finite float32, not -inf"),
 ]
