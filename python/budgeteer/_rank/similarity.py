@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from budgeteer import _validate
@@ -31,7 +32,8 @@ class Embedder(Protocol):
     `budgeteer.embedding.OpenAIEmbedder` is one. Asynchronous callers await the coroutines
     ``aembed`` and ``aembed_query``, if there are any. Failures are raised as `EmbeddingError`. A
     packer calls ``embed`` if there is no ``embed_query``; a service and a retriever call only
-    ``embed_query``.
+    ``embed_query``. If a query's vector has another size than those of the chunks, a packer asks
+    for these once more, as they may be from a cache, and the model another one since.
 
     Examples:
         >>> import numpy as np
@@ -212,6 +214,7 @@ class Vectors:
         self.texts: list[str] | None = None
         self._vectors: Array | None = None
         self._wanted: Array | None = None
+        self._known: Any = None
         self._embedder = embedder
         self._chunks: Sequence[object] = ()
         self._names = ("vectors[0]", "vectors[1]")
@@ -235,12 +238,12 @@ class Vectors:
 
     @property
     def is_missing(self) -> bool:
-        """Whether something must be embedded; never for an empty query or no chunks."""
-        return bool(self.query) and self.count > 0
+        """Whether something must be embedded; never for an empty query or no text in chunks."""
+        return bool(self.query) and self.count > 0 and (self.texts is None or any(self.texts))
 
     def know_query(self, vector: Any) -> None:
         """Set the query's vector, which the same embedder made before."""
-        self._wanted = _answered(_QUERY, vector, None)
+        self._known = vector
 
     def embed(self, watch: Watch) -> None:
         """
@@ -250,58 +253,91 @@ class Vectors:
             EmbeddingError: The embedder failed, or returned something else than these vectors.
 
         """
+        embedder, query = self._embedder, self.query
+        self._embed_chunks(watch)
+        watch()
+        if self._known is not None:
+            self._add_query(self._known)
+        elif hasattr(embedder, "embed_query"):
+            self._add_query(_plain("embed_query", embedder.embed_query(query)))
+        else:
+            self._add_query(_plain("embed", embedder.embed([query])))
+        if self._mismatch:  # a cache may have had those of an older model, and knows it now
+            self._embed_chunks(watch)
+        if self._mismatch:
+            raise EmbeddingError(self._mismatch)
+
+    def _embed_chunks(self, watch: Watch) -> None:
         if self.texts is not None:
             watch()
             with _naming(self._chunks):
-                answer = self._embedder.embed(self.texts)
-            self._add_chunks(answer)
-        if not self.query:
-            return
-        watch()
-        if self._wanted is not None:
-            self._add_query(self._wanted)
-        elif hasattr(self._embedder, "embed_query"):
-            self._add_query(self._embedder.embed_query(self.query))
-        else:
-            self._add_query(self._embedder.embed([self.query]))
+                answer = _plain("embed", self._embedder.embed(self.texts))
+            self._vectors = _answered(_CHUNKS, answer, self.count)
 
     async def aembed(self, watch: Watch) -> None:
         """Embed as `embed` does, without blocking the event loop."""
+        embedder, query = self._embedder, self.query
+        await self._aembed_chunks(watch)
+        watch()
+        if self._known is not None:
+            self._add_query(self._known)
+        elif hasattr(embedder, "aembed_query"):
+            self._add_query(await _awaitable("aembed_query", embedder.aembed_query(query)))
+        else:
+            self._add_query(await _awaitable("aembed", embedder.aembed([query])))
+        if self._mismatch:
+            await self._aembed_chunks(watch)
+        if self._mismatch:
+            raise EmbeddingError(self._mismatch)
+
+    async def _aembed_chunks(self, watch: Watch) -> None:
         if self.texts is not None:
             watch()
             with _naming(self._chunks):
-                answer = await self._embedder.aembed(self.texts)
-            self._add_chunks(answer)
-        if not self.query:
-            return
-        watch()
-        if self._wanted is not None:
-            self._add_query(self._wanted)
-        elif hasattr(self._embedder, "aembed_query"):
-            self._add_query(await self._embedder.aembed_query(self.query))
-        else:
-            self._add_query(await self._embedder.aembed([self.query]))
-
-    def _add_chunks(self, answer: Any) -> None:
-        if getattr(answer, "shape", None) == (self.count, 0):
-            self.query = ""  # all texts are empty, so none was embedded
-            return
-        self._vectors = _answered(_CHUNKS, answer, self.count)
+                answer = await _awaitable("aembed", self._embedder.aembed(self.texts))
+            self._vectors = _answered(_CHUNKS, answer, self.count)
 
     def _add_query(self, answer: Any) -> None:
         self._wanted = _answered(_QUERY, answer, None)
-        if self.texts is not None and self._vectors is not None:
-            size, wanted = self._vectors.shape[1], self._wanted.shape[0]
-            if size != wanted:
-                raise EmbeddingError(
-                    f"the embedder's vectors have {size} dimensions, that of the query {wanted}"
-                )
+
+    @property
+    def _mismatch(self) -> str:
+        """What is wrong with the embedder's vectors if they differ in size, else nothing."""
+        found, wanted = self._vectors, self._wanted
+        if self.texts is None or found is None or wanted is None or found.shape[1] == len(wanted):
+            return ""
+        return (
+            f"the embedder's vectors have {found.shape[1]} dimensions, that of the query "
+            f"{len(wanted)}"
+        )
 
     def cosines(self) -> bytes:
         """Return the cosines as float64; 0 for all if the query is empty."""
         if self._wanted is None or self._vectors is None:
             return bytes(8 * self.count)
         return bytes(cosine_scores(self._wanted, self._vectors, self._names))
+
+
+def _plain(method: str, answer: Any) -> Any:
+    """Return the answer of an embedder's *method*, which must not be awaitable."""
+    if not isawaitable(answer):
+        return answer
+    if iscoroutine(answer):
+        answer.close()  # else Python warns that nobody awaited it
+    raise EmbeddingError(
+        f"the embedder's {method} must answer vectors, not {_validate.type_name(answer)}; "
+        f"asynchronous calls await a method that is named a{method}"
+    )
+
+
+def _awaitable(method: str, answer: Any) -> Awaitable[Any]:
+    """Return the answer of an embedder's *method*, which must be awaitable."""
+    if isawaitable(answer):
+        return answer
+    raise EmbeddingError(
+        f"the embedder's {method} must be a coroutine function, async def, and answers "
+        f"{_validate.type_name(answer)}"
+    )
 
 
 def _answered(name: str, answer: object, count: int | None) -> Array:

@@ -50,13 +50,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 class _Process:
-    """The resources of one process: connections, and the cache's file."""
+    """The resources of one process: connections, the cache's file, the size of vectors."""
 
     def __init__(self, embedder: OpenAIEmbedder) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.client: httpx.Client | None = None
         self.async_clients: AsyncClients | None = None
+        self.size: int | None = None
         self.cache = None
         if embedder.cache_dir is not None:
             self.cache = Cache(Path(embedder.cache_dir), embedder.max_cache_bytes)
@@ -332,7 +333,8 @@ class OpenAIEmbedder:
     def _embed(
         self, texts: Sequence[object], name: str, cache: Cache | None
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
-        job = Job(self, texts, cache, name)
+        process = self._process()
+        job = Job(self, texts, cache, name, process.size)
         ends = time.monotonic() + (self.total_timeout or math.inf)
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
@@ -345,6 +347,7 @@ class OpenAIEmbedder:
                 )
             except EmbeddingError as error:  # raised below without its frames, which hold answers
                 failure = transport.bared(error)
+            process.size = job.size
         if failure is not None:
             raise failure
         return job.result()
@@ -353,7 +356,8 @@ class OpenAIEmbedder:
         self, texts: Sequence[object], name: str, cache: Cache | None
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         transport = _transport()
-        job = await transport.in_thread(lambda: Job(self, texts, cache, name))
+        process = self._process()
+        job = await transport.in_thread(lambda: Job(self, texts, cache, name, process.size))
         ends = time.monotonic() + (self.total_timeout or math.inf)
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
@@ -365,6 +369,7 @@ class OpenAIEmbedder:
                     )
             except EmbeddingError as error:
                 failure = transport.bared(error)
+            process.size = job.size
         if failure is not None:
             raise failure
         result: np.ndarray[Any, np.dtype[np.float32]] = job.result()

@@ -29,6 +29,7 @@ class Job:
         texts: The texts. An empty one is never sent: its row is zeros.
         cache: The cache of vectors; None for none.
         name: The texts' name in errors.
+        size: The size of the vectors that the endpoint answered last; None if it is not known.
 
     """
 
@@ -38,10 +39,12 @@ class Job:
         texts: Sequence[object],
         cache: Cache | None,
         name: str = "texts[{}]",
+        size: int | None = None,
     ) -> None:
         self._embedder = embedder
         self._cache = cache
         self._is_query = name == QUERY
+        self.size = embedder.dimensions or size
         places: dict[str, int] = {}
         # All are checked before any is counted or looked up.
         clean = [_repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
@@ -49,7 +52,8 @@ class Job:
         self._place = [places.setdefault(text, len(places)) if text else -1 for text in cut]
         self._texts = list(places)
         self._rows: list[Vectors | None] = [None] * len(places)
-        self._cached: set[int] = set()
+        self._cached: dict[int, int] = {}
+        """The size of each row that is from the cache."""
         self._keys: list[bytes] = []
         if cache is not None:
             make = Keys(embedder.url, embedder.model, embedder.dimensions)
@@ -58,7 +62,7 @@ class Job:
             for i, key in enumerate(self._keys):
                 if key in found:
                     self._rows[i] = found[key]
-                    self._cached.add(i)
+                    self._cached[i] = len(found[key])
 
     def batches(self) -> list[list[int]]:
         """
@@ -68,13 +72,13 @@ class Job:
         happens if another model is served under the same name.
         """
         sizes = {len(row) for row in self._rows if row is not None}
-        if self._embedder.dimensions is not None:
-            sizes.add(self._embedder.dimensions)
+        if self.size is not None:
+            sizes.add(self.size)
         is_whole = all(row is not None for row in self._rows)
         if is_whole and len(sizes) > 1:
-            for i in self._cached:
+            for i in [i for i, size in self._cached.items() if size != self.size]:
+                del self._cached[i]
                 self._rows[i] = None
-            self._cached.clear()
         missing = [i for i, row in enumerate(self._rows) if row is None]
         batches: list[list[int]] = []
         size = 0
@@ -98,6 +102,7 @@ class Job:
 
     def add(self, batch: Sequence[int], vectors: Vectors) -> None:
         """Add the vectors of a batch, and store them in the cache."""
+        self.size = vectors.shape[1]
         for i, row in zip(batch, vectors, strict=True):
             self._rows[i] = row
         if self._cache is not None:

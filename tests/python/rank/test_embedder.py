@@ -1,7 +1,11 @@
 """Embedders of packers: what they are asked, and what becomes of what they answer."""
 
 import asyncio
+import gc
+import json
 import pickle
+import warnings
+from dataclasses import replace
 
 import embedding_server as server
 import numpy as np
@@ -11,6 +15,7 @@ from support import Liar
 from budgeteer import Chunk, InvalidArgumentError, Packer, pack, ranking
 from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 from budgeteer.ranking import Embedding
+from budgeteer.service import LlmSettings, RetrievalService
 
 CHUNKS = ["Rye bread.", "Green tea.", "Coffee."]
 WANTED = np.array([1, 0, 0], dtype=np.float32)
@@ -138,6 +143,28 @@ def test_endpoint(backend, embedder, endpoint):
     assert packing.to_dict() == later.to_dict()
 
 
+def resized(size):
+    """A behaviour that answers vectors of *size* numbers."""
+    return lambda handler, question: handler.say(json.dumps(server.answer(question, size)))
+
+
+@pytest.mark.parametrize("ask", [Packer.pack, lambda *args: asyncio.run(Packer.apack(*args))])
+@pytest.mark.parametrize("is_new", [False, True], ids=["same process", "new process"])
+def test_another_size_than_the_cache_has(backend, embedder, endpoint, ask, is_new):
+    """Where the model behind a URL changes its size, a call embeds anew what the cache has."""
+    packer = Packer(99, ranking=Embedding(embedder))
+    ask(packer, "green tea", CHUNKS)
+    endpoint.always = resized(9)
+    if is_new:
+        packer = Packer(99, ranking=Embedding(replace(embedder)))
+    for query in ("green tea", "rye"):
+        packing = ask(packer, query, CHUNKS)
+        scores = ranking.cosine_scores(server.expected([query], 9), server.expected(CHUNKS, 9))
+        assert {*enumerate(scores)} == {(kept.index, kept.score) for kept in packing.kept}
+    inputs = endpoint.inputs()
+    assert [CHUNKS, ["green tea"], ["green tea"], CHUNKS, ["rye"]] == inputs
+
+
 def test_fallback(backend, embedder, endpoint, caplog):
     """When the endpoint fails, BM25 stands in, without min_score, and the packing says so."""
     endpoint.always = server.status(500)
@@ -164,6 +191,21 @@ def test_all_texts_empty(backend, embedder, endpoint):
     packing = Packer(99, ranking=Embedding(local)).pack("tea", ["", ""])
 
     assert (["empty", "empty"], []) == ([d.reason for d in packing.dropped], endpoint.questions)
+
+
+def test_no_numbers_for_texts(backend):
+    """Vectors without a number, for texts that are not empty, are no vectors."""
+
+    class Empty(Async):
+        def embed(self, texts):
+            return np.zeros((len(texts), 3 if len(texts) == 1 else 0), np.float32)
+
+    packer = Packer(99, ranking=Embedding(Empty()))
+    message = r"^the embedder's vectors must have the shape \(n, d\), not \(3, 0\)$"
+    with pytest.raises(EmbeddingError, match=message):
+        packer.pack("tea", CHUNKS)
+    with pytest.raises(EmbeddingError, match=message):
+        asyncio.run(packer.apack("tea", CHUNKS))
 
 
 def test_async_without_async(backend):
@@ -208,3 +250,79 @@ def test_vectors_of_chunks_alone(backend):
     packing = asyncio.run(packer.apack("tea", CHUNKS, vectors=vectors))
     assert [["tea"]] == table.asked
     assert packer.pack("tea", CHUNKS, vectors=vectors).to_dict() == packing.to_dict()
+
+
+class Huge(Async):
+    """An embedder whose vectors of queries hold a number that no float can."""
+
+    def embed_query(self, text):
+        return [10**400, 0, 0]
+
+    async def aembed_query(self, text):
+        return self.embed_query(text)
+
+
+class Near:
+    """A retriever that takes the query's vector."""
+
+    takes_vector = True
+
+    def retrieve(self, query, limit, *, vector):
+        return CHUNKS
+
+
+def test_a_number_that_is_no_float(backend, caplog):
+    """A query's vector beyond the range of floats is an EmbeddingError, or BM25 stands in."""
+    with pytest.raises(EmbeddingError, match=r"^the embedder's vector of the query must hold fin"):
+        Packer(99, ranking=Embedding(Huge())).pack("tea", CHUNKS)
+    packer = Packer(99, ranking=Embedding(Huge(), fallback="bm25"))
+    assert "bm25" == packer.pack("tea", CHUNKS).fallback
+    assert "bm25" == asyncio.run(packer.apack("tea", CHUNKS)).fallback
+    service = RetrievalService(
+        Near(), LlmSettings("gpt-4o"), embedder=packer.ranking.embedder, packer=packer
+    )
+    assert "bm25" == service.retrieve("tea").packing.fallback
+    assert "bm25" == asyncio.run(service.aretrieve("tea")).packing.fallback
+
+
+class Swapped(Table):
+    """An embedder whose method is asynchronous, and whose coroutine is not."""
+
+    async def embed(self, texts):
+        return Table.embed(self, texts)
+
+    def aembed(self, texts):
+        return Table.embed(self, texts)
+
+
+class SwappedQuery(Async):
+    """The same of its methods for queries."""
+
+    async def embed_query(self, text):
+        return [1, 0, 0]
+
+    def aembed_query(self, text):
+        return [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("embedder", "name", "kind"),
+    [(Swapped(), "embed", "ndarray"), (SwappedQuery(), "embed_query", "list")],
+)
+def test_methods_of_the_wrong_kind(backend, embedder, name, kind):
+    """A method that must be awaited, or cannot be, is named, and no coroutine is left behind."""
+    packer = Packer(99, ranking=Embedding(embedder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(EmbeddingError) as caught:
+            packer.pack("tea", CHUNKS)
+        assert str(caught.value) == (
+            f"the embedder's {name} must answer vectors, not coroutine; asynchronous calls await "
+            f"a method that is named a{name}"
+        )
+        with pytest.raises(EmbeddingError) as caught:
+            asyncio.run(packer.apack("tea", CHUNKS))
+        assert str(caught.value) == (
+            f"the embedder's a{name} must be a coroutine function, async def, and answers {kind}"
+        )
+        gc.collect()
