@@ -8,6 +8,7 @@ without it. A damaged row is embedded again.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
 import stat
@@ -33,7 +34,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, "
     "vector BLOB NOT NULL, checksum BLOB NOT NULL)"
 )
-_BUSY_SECONDS = 5.0
+_BUSY_SECONDS = 1.0
+"""How long a locked file is waited for; then not at all, until it is free again."""
 _LOOK_SECONDS = 0.005
 _KEYS_AT_ONCE = 500  # below the limit of 999 variables in old SQLite
 _ROW_BYTES = 160  # of a row without its vector: both keys, checksum, overhead
@@ -71,39 +73,50 @@ class Cache:
         self._inode = 0
         self._told = ""
 
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        """Return the stored vectors of *keys*."""
+    def get(self, keys: Sequence[bytes], ends: float = math.inf) -> dict[bytes, Vectors]:
+        """Return the stored vectors of *keys*; nobody is waited for after the time *ends*."""
         if not keys:
             return {}
-        return self._use(lambda connection: _get(connection, keys)) or {}
+        return self._use(lambda connection: _get(connection, keys), ends) or {}
 
-    def put(self, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Store *vectors*, shape ``(n, d)``, under the *n* keys."""
+    def put(self, keys: Sequence[bytes], vectors: Vectors, ends: float = math.inf) -> None:
+        """Store *vectors*, shape ``(n, d)``, under the *n* keys; *ends* as for `get`."""
         blobs = [row.astype("<f4", copy=False).tobytes() for row in vectors]
         rows = [(key, blob, _checksum(key, blob)) for key, blob in zip(keys, blobs, strict=True)]
-        self._use(lambda connection: _put(connection, rows, self._max_bytes))
+        self._use(lambda connection: _put(connection, rows, self._max_bytes), ends)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
             self._close()
 
-    def _use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        with self._lock:
-            for _ in range(2):
-                try:
-                    if self._connection is None:
-                        self._connection = self._open()
-                    done = work(self._connection)
-                except (sqlite3.Error, OSError) as error:
-                    # Only a corrupt file raises the base class itself.
-                    if type(error) is not sqlite3.DatabaseError:
-                        self._tell(str(error))
-                        return None
-                else:
-                    self._told = ""
-                    return done
-                self._set_aside()
+    def _use(self, work: Callable[[sqlite3.Connection], T], ends: float) -> T | None:
+        left = min(max(0.0, ends - time.monotonic()), threading.TIMEOUT_MAX)
+        if not self._lock.acquire(timeout=left):
+            return None
+        try:
+            return self._used(work, ends)
+        finally:
+            self._lock.release()
+
+    def _used(self, work: Callable[[sqlite3.Connection], T], ends: float) -> T | None:
+        for _ in range(2):
+            patience = 0.0 if self._told else min(_BUSY_SECONDS, ends - time.monotonic())
+            milliseconds = max(0, int(patience * 1_000))
+            try:
+                if self._connection is None:
+                    self._connection = self._open(milliseconds)
+                self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchall()
+                done = work(self._connection)
+            except (sqlite3.Error, OSError) as error:
+                # Only a corrupt file raises the base class itself.
+                if type(error) is not sqlite3.DatabaseError:
+                    self._tell(str(error))
+                    return None
+            else:
+                self._told = ""
+                return done
+            self._set_aside()
         return None
 
     def _tell(self, problem: str) -> None:
@@ -115,7 +128,7 @@ class Cache:
             )
             self._told = problem
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, milliseconds: int) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives its side files the permissions of this one.
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
@@ -123,15 +136,17 @@ class Cache:
             self._inode = os.fstat(file).st_ino
         finally:
             os.close(file)
+        seconds = milliseconds / 1_000
         connection = sqlite3.connect(
-            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self._path, timeout=seconds, isolation_level=None, check_same_thread=False
         )
         try:
-            _write_ahead(connection)
+            _write_ahead(connection, time.monotonic() + seconds)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}").fetchall()
-            with _transaction(connection):
-                connection.execute(_SCHEMA)
+            if not _columns(connection):  # so that a file that another one writes to can be read
+                with _transaction(connection):
+                    connection.execute(_SCHEMA)
             _check_columns(connection)
         except BaseException:
             connection.close()
@@ -166,14 +181,13 @@ class Cache:
         )
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _write_ahead(connection: sqlite3.Connection, ends: float) -> None:
     """
-    Switch the file to write-ahead logging.
+    Switch the file to write-ahead logging, by the time *ends*.
 
     SQLite itself does not wait if several processes do so at the same time, as each of them has
     read and wants to write.
     """
-    ends = time.monotonic() + _BUSY_SECONDS
     while not _writes_ahead(connection, is_patient=time.monotonic() < ends):
         time.sleep(_LOOK_SECONDS)
 
@@ -188,9 +202,12 @@ def _writes_ahead(connection: sqlite3.Connection, *, is_patient: bool) -> bool:
     return True
 
 
+def _columns(connection: sqlite3.Connection) -> list[str]:
+    return [row[1] for row in connection.execute("PRAGMA table_info(vectors)")]
+
+
 def _check_columns(connection: sqlite3.Connection) -> None:
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(vectors)")]
-    if columns != _COLUMNS:
+    if _columns(connection) != _COLUMNS:
         raise sqlite3.DatabaseError("it is not a cache of embeddings")
 
 

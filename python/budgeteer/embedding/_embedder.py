@@ -334,8 +334,8 @@ class OpenAIEmbedder:
         self, texts: Sequence[object], name: str, cache: Cache | None
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         process = self._process()
-        job = Job(self, texts, cache, name, process.size)
         ends = time.monotonic() + (self.total_timeout or math.inf)
+        job = Job(self, texts, cache, ends, name, process.size)
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
             transport = _transport()
@@ -357,8 +357,8 @@ class OpenAIEmbedder:
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         transport = _transport()
         process = self._process()
-        job = await transport.in_thread(lambda: Job(self, texts, cache, name, process.size))
         ends = time.monotonic() + (self.total_timeout or math.inf)
+        job = await transport.in_thread(lambda: Job(self, texts, cache, ends, name, process.size))
         failure: EmbeddingError | None = None
         while failure is None and (batches := job.batches()):
             transport.check_key(self)

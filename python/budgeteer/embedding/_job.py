@@ -28,6 +28,7 @@ class Job:
         embedder: The settings.
         texts: The texts. An empty one is never sent: its row is zeros.
         cache: The cache of vectors; None for none.
+        ends: The time at which the call ends, until when the cache may wait.
         name: The texts' name in errors.
         size: The size of the vectors that the endpoint answered last; None if it is not known.
 
@@ -38,11 +39,13 @@ class Job:
         embedder: Settings,
         texts: Sequence[object],
         cache: Cache | None,
+        ends: float,
         name: str = "texts[{}]",
         size: int | None = None,
     ) -> None:
         self._embedder = embedder
         self._cache = cache
+        self._ends = ends
         self._is_query = name == QUERY
         self.size = embedder.dimensions or size
         places: dict[str, int] = {}
@@ -58,7 +61,7 @@ class Job:
         if cache is not None:
             make = Keys(embedder.url, embedder.model, embedder.dimensions)
             self._keys = [make(text) for text in self._texts]
-            found = cache.get(self._keys)
+            found = cache.get(self._keys, ends)
             for i, key in enumerate(self._keys):
                 if key in found:
                     self._rows[i] = found[key]
@@ -106,7 +109,7 @@ class Job:
         for i, row in zip(batch, vectors, strict=True):
             self._rows[i] = row
         if self._cache is not None:
-            self._cache.put([self._keys[i] for i in batch], vectors)
+            self._cache.put([self._keys[i] for i in batch], vectors, self._ends)
 
     def result(self) -> Vectors:
         """

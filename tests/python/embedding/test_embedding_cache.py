@@ -9,7 +9,9 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgeteer.embedding import OpenAIEmbedder
+from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
 from budgeteer.embedding._cache import FILE, MIN_BYTES, Cache, Keys
 
 TEXTS = ["green tea", "black tea", "日本のお茶"]
@@ -270,6 +272,38 @@ def test_a_locked_file(endpoint, embedder, caplog, monkeypatch):
 
     assert ["new"] == as_sent(endpoint, embedder, ["new"])
     assert [] == as_sent(endpoint, embedder, ["new", *TEXTS])
+
+
+@pytest.fixture
+def locked(endpoint, embedder):
+    """Lock the file of a cache that has TEXTS, by a statement, as another process does."""
+    as_sent(endpoint, embedder)
+    embedder.close()
+    connection = sqlite3.connect(path_of(embedder), isolation_level=None)
+    yield connection.execute
+    connection.close()
+
+
+def aembed(embedder, texts):
+    return asyncio.run(embedder.aembed(texts))
+
+
+@pytest.mark.parametrize("embed", [OpenAIEmbedder.embed, aembed])
+def test_a_locked_file_and_the_end_of_a_call(endpoint, embedder, locked, embed):
+    """A locked file is waited for no longer than the call may last, and a second at most."""
+    locked("BEGIN EXCLUSIVE")
+    for options, seconds in (({"total_timeout": 0.2}, 0.7), ({"batch_size": 1}, 2.5)):
+        with replace(embedder, **options) as other:
+            start = time.monotonic()
+            with suppress(EmbeddingError):  # where nothing of the time is left
+                assert np.array_equal(server.expected(TEXTS), embed(other, TEXTS))
+            assert time.monotonic() - start < seconds
+
+
+def test_a_file_that_is_written_to(endpoint, embedder, locked):
+    """What a cache has is read while another process writes to it."""
+    locked("BEGIN IMMEDIATE")
+    assert [] == as_sent(endpoint, embedder)
 
 
 def test_a_new_file_that_is_locked(endpoint, embedder, caplog, monkeypatch):
