@@ -195,8 +195,8 @@ class Embedding:
             the error pass.
 
     Raises:
-        InvalidArgumentError: *embedder* has no method ``embed``, or a fallback is given without an
-            embedder.
+        InvalidArgumentError: *embedder* has no method ``embed`` or is a class, or a fallback is
+            given without an embedder.
 
     Examples:
         >>> from budgeteer import Packer
@@ -213,6 +213,11 @@ class Embedding:
     fallback: Literal["lexical", "bm25"] | Lexical | Bm25 | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.embedder, type):
+            raise InvalidArgumentError(
+                f"embedder must be an object with a method embed, not the class "
+                f"{self.embedder.__name__}; calling it makes one"
+            )
         if self.embedder is not None and not callable(getattr(self.embedder, "embed", None)):
             found = _validate.type_name(self.embedder)
             raise InvalidArgumentError(f"embedder must have a method embed, not {found}")
