@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,8 +93,8 @@ class Corpus(Copied, Indexed[T]):
 
         Raises:
             CorpusError: The file is not a corpus, or it is of another version, cut off, or damaged
-                in what was read.
-            OSError: The file cannot be read.
+                in what was read. Or *path* is a pipe or a device.
+            OSError: The file cannot be read; an IsADirectoryError for a directory.
             BudgeteerError: The backend is the reference, which knows no files.
 
         Examples:
@@ -106,6 +107,7 @@ class Corpus(Copied, Indexed[T]):
 
         """
         name = _validate.path("path", path)
+        _check_file(name)
         index = backend.open_corpus(name)
         if isinstance(index, str):
             raise CorpusError(f"{name!r} cannot be opened as a corpus: {index}")
@@ -423,3 +425,12 @@ def _id(i: int, value: object) -> str:
 
 def _shown(found: str) -> str:
     return repr(found[:80])
+
+
+def _check_file(name: str) -> None:
+    """Refuse what is there and no regular file: to open a pipe would wait for its writer."""
+    path = Path(name)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if path.exists() and not path.is_file():
+        raise CorpusError(f"{name!r} cannot be opened as a corpus: it is no regular file")

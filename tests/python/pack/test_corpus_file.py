@@ -171,8 +171,18 @@ def test_no_such_file(tmp_path, name):
         Corpus.open(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="missing"):
         Corpus().save(tmp_path / "missing" / "teas")
-    with pytest.raises(OSError, match="directory"):
-        Corpus.open(tmp_path)
+    for function in Corpus.open, Corpus().save:
+        with pytest.raises(IsADirectoryError, match="directory"):
+            function(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="about files of POSIX")
+def test_no_regular_file(path):
+    """A pipe, which would be waited for, and a device are refused at once."""
+    os.mkfifo(path)
+    for name in path, os.devnull:
+        with pytest.raises(CorpusError, match=r"opened as a corpus: it is no regular file$"):
+            Corpus.open(name)
 
 
 @pytest.mark.parametrize("path", [7, None, "", "a\0b", b"teas"])
