@@ -300,6 +300,17 @@ def test_a_locked_file_and_the_end_of_a_call(endpoint, embedder, locked, embed):
             assert time.monotonic() - start < seconds
 
 
+def test_a_cache_that_another_thread_uses(tmp_path):
+    """A thread that uses the cache is waited for until the call's end, and no longer."""
+    cache = Cache(tmp_path, MIN_BYTES)
+    key = [bytes(32)]
+    cache.put(key, np.ones((1, 4), dtype=np.float32))
+    with cache._lock:
+        assert {} == cache.get(key, time.monotonic() + 0.05)
+    assert {*key} == {*cache.get(key, time.monotonic() + 0.05)}
+    cache.close()
+
+
 def test_a_file_that_is_written_to(endpoint, embedder, locked):
     """What a cache has is read while another process writes to it."""
     locked("BEGIN IMMEDIATE")
