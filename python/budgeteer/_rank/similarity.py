@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import known_field, label_of, refusal
 from budgeteer._deadline import Watch
@@ -145,6 +145,7 @@ def _shape(found: Array) -> str:
 
 def _array(name: str, value: object) -> Array:
     """Return *value* as a contiguous float32 array: itself if it is one, else a copy."""
+    _process.load_numpy()
     import numpy as np
 
     wanted = f"{name} must be an array of float16, float32 or float64"
