@@ -274,6 +274,18 @@ fn a_cut_file_is_refused() {
     fs::remove_file(path).unwrap();
 }
 
+/// A file that cannot be read or written is named.
+#[test]
+fn a_missing_folder_is_named() {
+    let path = temporary("nowhere").join("corpus");
+    let opened = Corpus::open(&path).map(drop).unwrap_err();
+    let saved = Corpus::new(["tea"]).save(&path).unwrap_err();
+    for error in [opened, saved] {
+        assert_eq!(ErrorKind::Io(std::io::ErrorKind::NotFound), error.kind());
+        assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+    }
+}
+
 /// Threads that read the same blocks for the first time at once all get what is
 /// there, and where there is damage all learn it.
 #[test]

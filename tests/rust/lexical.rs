@@ -6,8 +6,8 @@
 mod cases;
 
 use budgeteer::{
-    Bm25, Chunk, Corpus, ErrorKind, Estimate, Hybrid, Lexical, Packer, Packing, Ranking, Stemming,
-    Stopwords, Weights, bm25_scores, lexical_scores,
+    Bm25, Chunk, Corpus, ErrorKind, Estimate, Hybrid, Lexical, Packer, Packing, Ranking,
+    Statistics, Stemming, Stopwords, Weights, bm25_scores, lexical_scores,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -213,4 +213,13 @@ proptest! {
         let named = Packer::new(1_000).dedupe(false).ranking(Ranking::Lexical);
         prop_assert_eq!(packing, named.pack(&query, &texts).unwrap());
     }
+}
+
+/// Figures from elsewhere may be as large as there are.
+#[test]
+fn statistics_stay_at_the_largest_number() {
+    let part = |n| Statistics::new(None, Stopwords::none(), n, n, [("a".into(), n)]).unwrap();
+    let all = Statistics::merged([part(u64::MAX), part(1)]).unwrap();
+    assert_eq!((u64::MAX, u64::MAX), (all.chunks(), all.words()));
+    assert_eq!(u64::MAX, all.frequency("a"));
 }

@@ -126,7 +126,8 @@ def _asked(paths: Sequence[str], query: str, max_tokens: int, counter: TokenCoun
         reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
         raise InvalidArgumentError(_why_nothing(reasons, problems, max_tokens))
     if problems:
-        log().warning("%s", unread(problems))
+        extra = {"code": "files_unread", "files": len(problems)}
+        log().warning("%s", unread(problems), extra=extra)
     return packing.text
 
 

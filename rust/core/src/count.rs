@@ -44,7 +44,7 @@ pub use tokenizer::Tokenizer;
 /// Every `Fn(&str) -> usize` is a counter, and so are `Arc<T>` of a counter and
 /// `Box<dyn TokenCounter + Send>`. It should return the same count for the same
 /// text. If it does not, a packing keeps the budget by the count that was
-/// returned.
+/// returned. A packing without text has 0 tokens, whatever a counter says of it.
 ///
 /// # Examples
 ///
@@ -213,6 +213,7 @@ forward_counter!(impl TokenCounter for Box<dyn TokenCounter + Send + Sync>);
 /// assert_eq!(Estimate::Words.count("Hello, world"), 2);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Estimate {
     /// Code points divided by four, rounded up.
     CharsDiv4,

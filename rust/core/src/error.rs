@@ -136,6 +136,16 @@ impl Error {
         Self(Repr::Io { kind, code, message: format!("{}: {error}", path.display()) })
     }
 
+    /// Returns the error with the name of the file, where it is one of the
+    /// operating system.
+    #[cold]
+    pub(crate) fn at(mut self, path: &std::path::Path) -> Self {
+        if let Repr::Io { message, .. } = &mut self.0 {
+            *message = format!("{}: {message}", path.display());
+        }
+        self
+    }
+
     #[cold]
     pub(crate) fn nan(index: usize, field: &'static str) -> Self {
         Self(Repr::Nan { index, field })

@@ -32,6 +32,7 @@ const SLACK: usize = 64;
 
 /// What the result of a tool is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OutputKind {
     /// What its content says: [`Json`](Self::Json) for a text that begins with
     /// `[` or `{` and parses; [`Diff`](Self::Diff) for a unified diff, with at

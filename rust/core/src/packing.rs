@@ -98,7 +98,7 @@ impl fmt::Debug for Slice {
 pub struct Packing {
     /// The context, ready to send.
     pub text: String,
-    /// The tokens of exactly `text`; at most `budget_tokens`.
+    /// The tokens of exactly `text`; at most `budget_tokens`, and 0 without text.
     pub total_tokens: usize,
     /// The budget: `max_tokens` without `reserve_tokens`.
     pub budget_tokens: usize,

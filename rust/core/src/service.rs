@@ -85,8 +85,8 @@
 //!
 //! Where the budget leaves chunks out, there is a warning with these figures:
 //! "Token budget exceeded: dropped 2 lowest-relevance chunks", or "cut 1 chunk"
-//! where it only cuts. Another warning tells of settings or a system prompt
-//! that leave nothing for any query. None of these has a text or a query.
+//! where it only cuts. Another warning tells of an answer and a system prompt
+//! that leave nothing of the window for any query. None of these has a text or a query.
 //! Without the feature nothing is logged; [`RetrievalService::stats`] has the
 //! sums in any case.
 //!

@@ -23,6 +23,7 @@ use crate::terms::{fold, for_each_term};
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "stemming")] {
 /// use std::sync::Arc;
 /// use budgeteer::{Bm25, Corpus, Lexical, Packer, Statistics};
 ///
@@ -35,6 +36,7 @@ use crate::terms::{fold, for_each_term};
 /// let ranking = Lexical { statistics: Some(Arc::new(statistics)), ..Lexical::from(bm25) };
 /// let packing = Packer::new(5).ranking(ranking).pack("rye tea", &["Green tea.", "Rye."])?;
 /// assert_eq!(packing.text, "Rye.");
+/// # }
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -141,10 +143,11 @@ impl Statistics {
                 let message = "all parts must have the same stemming and stopwords";
                 return Err(Error::shape(message.to_owned()));
             }
-            all.chunks += part.chunks;
-            all.words += part.words;
+            all.chunks = all.chunks.saturating_add(part.chunks);
+            all.words = all.words.saturating_add(part.words);
             for (term, count) in part.frequencies {
-                *all.frequencies.entry(term).or_default() += count;
+                let sum = all.frequencies.entry(term).or_default();
+                *sum = sum.saturating_add(count);
             }
         }
         Ok(all)

@@ -21,6 +21,7 @@ macro_rules! encodings {
         /// }
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive] // features of another crate may add some
         pub enum Encoding {
             $($(#[$doc])* #[cfg(feature = $feature)] $variant,)*
         }

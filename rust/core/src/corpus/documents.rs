@@ -381,6 +381,7 @@ impl<D: Document + Sync> Corpus<D> {
     /// # Examples
     ///
     /// ```
+    /// # #[cfg(feature = "o200k")] {
     /// use budgeteer::{Chunk, Corpus, Document, Packer};
     ///
     /// let path = std::env::temp_dir().join("budgeteer-corpus-of-teas");
@@ -392,6 +393,7 @@ impl<D: Document + Sync> Corpus<D> {
     /// assert_eq!(packing.text, "Green tea.\n\nBlack tea.");
     /// assert_eq!(corpus.chunks()[0].tag().1, Some("7"));
     /// # std::fs::remove_file(path).unwrap();
+    /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
@@ -401,7 +403,9 @@ impl<D: Document + Sync> Corpus<D> {
         });
         let records = records.collect::<Result<Vec<_>, Error>>()?;
         let record = |index: usize| &*records[index];
-        self.index.save_if(path.as_ref(), &self.batch(), record, || self.check())
+        let path = path.as_ref();
+        let saved = self.index.save_if(path, &self.batch(), record, || self.check());
+        saved.map_err(|error| error.at(path))
     }
 
     pub(crate) fn batch(&self) -> Slice<'_, D> {

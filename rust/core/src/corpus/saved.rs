@@ -36,7 +36,8 @@ impl Corpus<Saved> {
     /// where a text has a lone surrogate, which Python allows and a `str` here
     /// cannot hold.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let stored = Arc::new(Stored::open(path)?);
+        let path = path.as_ref();
+        let stored = Arc::new(Stored::open(path).map_err(|error| error.at(path))?);
         if stored.has_surrogates() {
             stored.file().note(Damage::Surrogate);
             stored.check()?;

@@ -26,11 +26,13 @@ use crate::threads::{extra, share};
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "o200k")] {
 /// use budgeteer::{Encoding, Exact, TokenCounter};
 ///
 /// let counter = Exact::new(Encoding::O200k);
 /// assert_eq!(counter.count("Hello, world!"), 4);
 /// assert_eq!(counter.count_till_limit("Hello, world!", 3), None);
+/// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exact {

@@ -116,12 +116,14 @@ impl Factor {
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "o200k")] {
 /// use budgeteer::{Encoding, Scaled, TokenCounter};
 ///
 /// let counter = Scaled::new(Encoding::O200k, 1.05)?;
 /// assert_eq!(counter.count("Hello, world!"), 5); // 4.2
 /// assert!(!counter.is_exact());
 /// assert!(Scaled::new(Encoding::O200k, 0.0).is_err());
+/// # }
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::plan::{Counting, Dedupe, MinScore, Order, Policy, Selection, Units};
 use crate::ranking::RankBy;
 
 const SENTENCES: &str =
-    "units must be chunk in a preset, and where duplicates are near ones or chunks are selected";
+    "units must be Units::Chunk in a preset, under Dedupe::Near and under Selection::Coverage";
 
 const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
                        packed, and in context_router: use Template::format or Overflow::Skip";

@@ -30,8 +30,8 @@ const SECANTS: usize = 4;
 /// The largest room.
 const MOST: u64 = i64::MAX.cast_unsigned();
 
-const OPTIONS: &str = "a prompt must have the plain template, overflow skip or stop, whole chunks \
-                       as units, another order than sticky, no notice, and no preset";
+const OPTIONS: &str = "a prompt must have the plain template, Overflow::Skip or Overflow::Stop, \
+                       Units::Chunk, another order than Order::Sticky, no notice, and no preset";
 
 /// A function from the places of the kept chunks to the final text.
 pub(super) type Render = Arc<dyn Fn(&[usize]) -> String + Send + Sync>;
@@ -53,6 +53,7 @@ impl Packer {
     /// [`Packing::text`]: crate::Packing::text
     ///
     /// ```
+    /// # #[cfg(feature = "o200k")] {
     /// use budgeteer::Packer;
     ///
     /// let chunks = ["Rye bread.", "Green tea."];
@@ -62,6 +63,7 @@ impl Packer {
     /// });
     /// let packing = packer.pack("tea", &chunks)?;
     /// assert_eq!(packing.text, "Read: Green tea. What is tea?");
+    /// # }
     /// # Ok::<(), budgeteer::Error>(())
     /// ```
     #[must_use]

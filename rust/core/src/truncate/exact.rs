@@ -29,6 +29,7 @@ impl Exact {
     /// # Examples
     ///
     /// ```
+    /// # #[cfg(feature = "o200k")] {
     /// use std::sync::atomic::AtomicBool;
     ///
     /// use budgeteer::{Encoding, Exact, Keep};
@@ -37,6 +38,7 @@ impl Exact {
     /// let never = AtomicBool::new(false);
     /// let cut = exact.truncate("A long sentence.".into(), 2, Keep::Start, "".into(), &never);
     /// assert_eq!(cut, Some(b"A long".to_vec()));
+    /// # }
     /// ```
     #[must_use]
     pub fn truncate(
