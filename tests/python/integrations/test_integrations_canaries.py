@@ -557,7 +557,7 @@ def test_mcp(watch, tmp_path):
     good = asyncio.run(
         called(
             ("ask", {"query": QUERY, "max_tokens": 90}),
-            ("cut", {**texts, "query": QUERY}),
+            ("cut", {**texts, "max_tokens": 99, "query": QUERY}),
             ("count", {"text": TEXT}),
         )
     )
