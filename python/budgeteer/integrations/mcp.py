@@ -18,11 +18,12 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import model_limits
 from budgeteer._count.names import meaning_of
 from budgeteer._count.resolve import get_counter
+from budgeteer._files import reason
 from budgeteer._log import log
 from budgeteer._output.output import OutputKind, fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Lexical
-from budgeteer._sources.folder import TextFile, text_files, unread
+from budgeteer._sources.folder import text_files, unread
 from budgeteer._sources.pieces import pieces_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
@@ -118,10 +119,13 @@ def _asked(paths: Sequence[str], query: str, max_tokens: int, counter: TokenCoun
         min_score=math.ulp(0.0),  # what shares no word with the question scores 0
         template="markdown",
     )
-    files = [*text_files(paths)]
     limit = max(1, min(_LARGEST, max_tokens // 2))
-    packing = packer.pack(query, [*_chunks(files, counter, limit)])
-    problems = [(file.name, file.problem) for file in files if file.text is None]
+    problems: list[tuple[str, str]] = []
+    try:
+        chunks = [*_chunks(paths, counter, limit, problems)]
+    except OSError as error:
+        raise InvalidArgumentError(reason(error)) from None
+    packing = packer.pack(query, chunks)
     if not packing.kept:
         reasons = {dropped.reason for dropped in packing.dropped} - {"empty"}
         raise InvalidArgumentError(_why_nothing(reasons, problems, max_tokens))
@@ -231,8 +235,13 @@ def _counter(name: str) -> TokenCounter:
     return get_counter(name if meaning_of(name) is not None else model_limits(name))
 
 
-def _chunks(files: Sequence[TextFile], counter: TokenCounter, limit: int) -> Iterator[Chunk]:
-    for file in files:
+def _chunks(
+    paths: Sequence[str], counter: TokenCounter, limit: int, problems: list[tuple[str, str]]
+) -> Iterator[Chunk]:
+    """Yield the pieces of the files; *problems* gets those that cannot be read, and why."""
+    for file in text_files(paths):
+        if file.text is None:
+            problems.append((file.name, file.problem))
         for piece in pieces_of(file.name, file.text or "", counter, limit):
             name = f"{file.name}:{piece.line}"
             yield Chunk(piece.text, id=name, source=file.name, title=piece.title)

@@ -1,12 +1,14 @@
 """MCP: a server whose answers fit."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -113,7 +115,7 @@ def test_what_a_call_gets_wrong(tool, given, told):
     assert told in answer.content[0].text
 
 
-def test_why_there_is_no_answer(tmp_path, caplog):
+def test_why_there_is_no_answer(tmp_path, caplog, monkeypatch):
     """An answer without text says why: nothing matches, nothing fits, nothing can be read."""
     folder = tmp_path / "notes"
     folder.mkdir()
@@ -129,6 +131,11 @@ def test_why_there_is_no_answer(tmp_path, caplog):
     assert f"cannot read {folder.as_posix()}/latin.txt: " in answers[0].content[0].text
     assert "Green tea" in text_of(answers[1])
     assert "latin.txt" in caplog.text
+    with monkeypatch.context() as patched:
+        denied = PermissionError(errno.EACCES, "Permission denied", str(folder))
+        patched.setattr(os, "scandir", Mock(side_effect=denied))
+        _, [answer] = called(made, ("ask", {"query": "tea"}))
+    assert f"cannot read {folder}: Permission denied" in answer.content[0].text
     folder.rename(tmp_path / "away")
     _, [answer] = called(made, ("ask", {"query": "tea"}))
     assert "there is no text in the files; cannot read" in answer.content[0].text

@@ -1,6 +1,7 @@
 """The laws of fitting a request, over random conversations in every provider's shape."""
 
 import json
+import re
 from copy import deepcopy
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from budgeteer import BudgetExhaustedError, fit_request, get_counter
 
 of_each = pytest.mark.parametrize("provider", PROVIDERS)
 COUNTERS = ("o200k_base", "words", "chars_div4")
+RESULT = re.compile("tool_result|function_response")
 
 
 @of_each
@@ -89,13 +91,45 @@ def test_the_newest_question_stays(provider, turns, share):
     questions = [
         item
         for item in request[key]
-        if item.get("role") == "user"
-        and "tool_result" not in str(item)
-        and "function_response" not in str(item)
+        if item.get("role") == "user" and not RESULT.search(str(item))
     ]
     assert any(item is questions[-1] for item in fitted.request[key])
     if provider == "openai_chat":
         assert fitted.request[key][0] is request[key][0]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@settings(max_examples=40, deadline=None)
+@given(turns=TURNS, share=st.floats(0.2, 1.1))
+def test_a_result_without_its_call_changes_nothing_else(provider, turns, share):
+    """Beside a question it is left out, and what is sent is what is sent without it."""
+    request = conversation(provider, turns)
+    key, of = KEYS[provider], {"anthropic": "content", "gemini": "parts"}[provider]
+    window = int(recount(provider, request, len) * share)
+    asking = [
+        i
+        for i, item in enumerate(request[key])
+        if item["role"] == "user" and not RESULT.search(str(item))
+    ]
+    i = asking[-1]
+    asked = request[key][i]
+    parts = asked[of] if isinstance(asked[of], list) else [{"type": "text", "text": asked[of]}]
+    request[key][i] = {**asked, of: parts}
+    lost = {"type": "tool_result", "tool_use_id": "lost", "content": "12 degrees"}
+    if provider == "gemini":
+        lost = {"function_response": {"id": "lost", "name": "f", "response": {"output": "12"}}}
+    with_it = {**request, key: [*request[key]]}
+    with_it[key][i] = {**asked, of: [lost, *parts]}
+    try:
+        expected = fit_request(request, context_window=window, counter=len)
+    except BudgetExhaustedError:
+        with pytest.raises(BudgetExhaustedError):
+            fit_request(with_it, context_window=window, counter=len)
+        return
+    fitted = fit_request(with_it, context_window=window, counter=len)
+    assert expected.request == fitted.request
+    assert expected.total_tokens == fitted.total_tokens
+    VALIDATORS[provider](fitted.request)
 
 
 @of_each
