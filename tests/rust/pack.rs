@@ -146,6 +146,19 @@ fn a_repeated_text_names_the_kept_one() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// A chunk that leaves for the notice is not kept, so what repeats it is no
+/// duplicate.
+#[test]
+fn what_repeats_a_chunk_that_left_is_no_duplicate() -> Result<(), budgeteer::Error> {
+    let packer = Packer::new(6).estimate(Estimate::Words).ranking(Ranking::Input);
+    let chunks = ["a a a", "b b", "c c c c c c c", "d d d d d d d", "b b"];
+    let packing = packer.notice("Left out: {count}").pack("", &chunks)?;
+    assert_eq!("a a a\n\nLeft out: 4", packing.text);
+    let reasons = packing.dropped.iter().map(|dropped| dropped.reason);
+    assert_eq!(vec![Reason::Budget; 4], reasons.collect::<Vec<_>>());
+    Ok(())
+}
+
 #[test]
 fn scores_rank_and_filter() -> Result<(), budgeteer::Error> {
     let chunks = [Chunk::new("none"), Chunk::new("low").score(0.1), Chunk::new("high").score(0.9)];
