@@ -159,6 +159,29 @@ fn what_repeats_a_chunk_that_left_is_no_duplicate() -> Result<(), budgeteer::Err
     Ok(())
 }
 
+/// Where the assembled text counts more than its parts, single chunks leave
+/// first, then as many as make up for the excess, but no more than half; half
+/// of the rest where that takes long.
+#[test]
+fn how_many_chunks_leave_a_text_that_is_over() -> Result<(), budgeteer::Error> {
+    // Each text has two characters, and so has what joins two.
+    let kept = |alone: usize, over: usize| {
+        let counter = move |text: &str| match (text.len() + 2) / 4 {
+            0 => 0,
+            1 => alone,
+            2..=60 => 1,
+            _ => over,
+        };
+        let packer = Packer::new(1_000).counter(counter).ranking(Ranking::Input);
+        let chunks: Vec<_> = (0..100).map(|i| format!("{i:02}")).collect();
+        packer.pack("", &chunks).map(|packing| packing.kept.len())
+    };
+    assert_eq!(42, kept(1, 1_001)?, "16 one by one, and then half");
+    assert_eq!(46, kept(1, usize::MAX)?, "8 one by one, and then no more than half");
+    assert_eq!(46, kept(0, 1_001)?, "the same where nothing says how much each weighs");
+    Ok(())
+}
+
 #[test]
 fn scores_rank_and_filter() -> Result<(), budgeteer::Error> {
     let chunks = [Chunk::new("none"), Chunk::new("low").score(0.1), Chunk::new("high").score(0.9)];
