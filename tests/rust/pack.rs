@@ -159,6 +159,16 @@ fn what_repeats_a_chunk_that_left_is_no_duplicate() -> Result<(), budgeteer::Err
     Ok(())
 }
 
+/// The notice leaves before the best chunk does.
+#[test]
+fn a_notice_that_does_not_fit_beside_the_best_chunk_leaves() -> Result<(), budgeteer::Error> {
+    // It has room by itself, and none beside the chunk.
+    let counter = |text: &str| if text.starts_with("tea\n") { 999 } else { 1 };
+    let packer = Packer::new(10).counter(counter).notice("Left out: {count}");
+    assert_eq!("tea", packer.pack("tea", &["tea", "rye"])?.text);
+    Ok(())
+}
+
 /// Where the assembled text counts more than its parts, single chunks leave
 /// first, then as many as make up for the excess, but no more than half; half
 /// of the rest where that takes long.
