@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from budgeteer.cli._arguments import Commands, examples
 
@@ -39,15 +41,25 @@ def _run(arguments: argparse.Namespace) -> str:
     from budgeteer.integrations.mcp import server
 
     made = server(arguments.paths, model=arguments.model)
-    # The thread that waits for standard input would hold the process until that ends.
+    with _ending_at_once():
+        try:
+            made.run()
+        except Exception as error:  # noqa: BLE001 - to raise what is in it
+            raise _only(error) from None
+    return ""
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """Let Ctrl-C end the process: a thread that waits for standard input would hold it."""
+    if threading.current_thread() is not threading.main_thread():  # which alone sets handlers
+        yield
+        return
     before = signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     try:
-        made.run()
-    except Exception as error:  # noqa: BLE001 - to raise what is in it
-        raise _only(error) from None
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
-    return ""
 
 
 def _only(error: BaseException) -> BaseException:

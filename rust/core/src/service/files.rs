@@ -245,8 +245,8 @@ fn is_space(c: char) -> bool {
 /// `source`, `title`, `score` and `metadata`. A missing title or id is the one
 /// in the metadata. The other fields of [`Chunk`] are read from there too, or else
 /// from the object itself: `kind`, `authority`, `priority`, `mtime`, and `position`,
-/// `index` or `offset`. Other keys and blank lines are skipped. The file is read once. The share of
-/// keywords replaces the score in the file.
+/// `index` or `offset`. Other keys and blank lines are skipped. The file is read
+/// once. The share of keywords replaces the score in the file.
 ///
 /// # Examples
 ///
