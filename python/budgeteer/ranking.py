@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._codes import TITLE_TYPE
 from budgeteer._rank import similarity
@@ -207,6 +207,7 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
         array([0. , 0.8, 0. ])
 
     """
+    _process.load_numpy()
     import numpy as np
 
     names = ("query_vector", "vectors")
@@ -233,6 +234,7 @@ def _scores(
     scores: Any, _query: str, texts: Sequence[Any], titles: Sequence[Any] | None
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return a backend's scores as an array, or raise if it could not read a text."""
+    _process.load_numpy()
     import numpy as np
 
     if isinstance(scores, tuple):

@@ -343,6 +343,7 @@ def _awaitable(method: str, answer: Any) -> Awaitable[Any]:
 
 def _answered(name: str, answer: object, count: int | None) -> Array:
     """Return an embedder's answer as checked vectors."""
+    _process.load_numpy()
     import numpy as np
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from budgeteer import _validate
+from budgeteer import _process, _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
 from budgeteer._log import log
@@ -43,6 +43,7 @@ class Job:
         name: str = "texts[{}]",
         size: int | None = None,
     ) -> None:
+        _process.load_numpy()  # for what reads the cache and the answers, too
         self._embedder = embedder
         self._cache = cache
         self._ends = ends

@@ -113,10 +113,28 @@ def test_fork(name):
 
 
 FORK_AT_IMPORT = """
-import os, sys, threading
+import os, sys, tempfile, threading
 from budgeteer import get_counter
+from budgeteer.embedding import OpenAIEmbedder
+from budgeteer.errors import EmbeddingError
+from budgeteer.ranking import bm25_scores
 
-counter = get_counter(sys.argv[1])
+counter = get_counter("words")
+folder = tempfile.TemporaryDirectory()
+embedder = OpenAIEmbedder(url="http://127.0.0.1:9/v1/embeddings", cache_dir=folder.name, max_retries=0)
+
+def embed():
+    try:
+        embedder.embed(["tea"])  # nothing answers there: only the cache is read
+    except EmbeddingError:
+        pass
+
+calls = {
+    "count_batch": lambda: counter.count_batch(["tea"]),
+    "bm25_scores": lambda: bm25_scores("tea", ["tea"]),
+    "embed": embed,
+}
+call = calls[sys.argv[1]]
 
 class Waiting:
     # It is asked for each module: the fork comes when numpy is half imported.
@@ -128,7 +146,7 @@ class Waiting:
 
 half = threading.Event()
 sys.meta_path.insert(0, Waiting())
-thread = threading.Thread(target=counter.count_batch, args=(["tea"],))
+thread = threading.Thread(target=call)
 thread.start()
 assert half.wait(10)
 child = os.fork()
@@ -136,16 +154,18 @@ if child == 0:
     import signal
 
     signal.alarm(10)  # a child that hangs is ended by it
-    os._exit(0 if counter.count_batch(["tea"]).tolist() == [1] else 3)
+    call()
+    os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 thread.join()
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_fork_while_numpy_is_imported():
+@pytest.mark.parametrize("call", ["count_batch", "bm25_scores", "embed"])
+def test_fork_while_numpy_is_imported(call):
     """A fork waits for the import: the child would wait for ever for the rest of the module."""
-    assert "0\n" == run(FORK_AT_IMPORT, "words")
+    assert "0\n" == run(FORK_AT_IMPORT, call)
 
 
 INTERRUPTED = """
