@@ -126,16 +126,17 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn read_until(&mut self, end: u32, mut visit: impl FnMut(Posting)) {
         loop {
-            let mut rest = self.block.rest;
-            while let Some(posting) = take_posting(&mut rest, self.next) {
+            let (mut rest, mut next) = (self.block.rest, self.next);
+            let mut behind = rest;
+            while let Some(posting) = take_posting(&mut behind, next) {
                 if posting.chunk >= end {
+                    (self.block.rest, self.next) = (rest, next);
                     return;
                 }
                 visit(posting);
-                self.block.rest = rest;
-                self.next = posting.chunk.wrapping_add(1);
+                (rest, next) = (behind, posting.chunk.wrapping_add(1));
             }
-            self.block.rest = &[];
+            (self.block.rest, self.next) = (&[], next);
             if self.block.end >= end || self.table.is_empty() {
                 return;
             }
@@ -149,17 +150,20 @@ impl<'a> Cursor<'a> {
         while self.block.end <= chunk && !self.is_done() {
             self.pass();
         }
-        let mut rest = self.block.rest;
-        while let Some(posting) = take_posting(&mut rest, self.next) {
+        let (mut rest, mut next) = (self.block.rest, self.next);
+        let mut behind = rest;
+        let mut found = None;
+        while let Some(posting) = take_posting(&mut behind, next) {
             if posting.chunk > chunk {
-                return None;
+                break;
             }
-            self.block.rest = rest;
-            self.next = posting.chunk.wrapping_add(1);
+            (rest, next) = (behind, posting.chunk.wrapping_add(1));
             if posting.chunk == chunk {
-                return Some(posting);
+                found = Some(posting);
+                break;
             }
         }
-        None
+        (self.block.rest, self.next) = (rest, next);
+        found
     }
 }

@@ -7,8 +7,8 @@ const LONGEST: usize = 1 << 10;
 #[derive(Debug)]
 pub(super) struct Norms<'a> {
     lengths: &'a [u32],
-    /// For each short length its norm, and what a term that occurs once counts.
-    known: Vec<(f64, f64)>,
+    /// The norm of each short length.
+    known: Vec<f64>,
     average: f64,
     k1: f64,
     b: f64,
@@ -18,11 +18,7 @@ impl<'a> Norms<'a> {
     pub(super) fn new(lengths: &'a [u32], average: f64, k1: f64, b: f64, longest: u32) -> Self {
         let mut norms = Self { lengths, known: Vec::new(), average, k1, b };
         let count = LONGEST.min(longest as usize + 1);
-        let known = (0..).take(count).map(|length| {
-            let norm = norms.compute(length);
-            (norm, norms.saturated(1, norm))
-        });
-        norms.known = known.collect();
+        norms.known = (0..).take(count).map(|length| norms.compute(length)).collect();
         norms
     }
 
@@ -37,7 +33,7 @@ impl<'a> Norms<'a> {
     #[inline]
     pub(super) fn of_length(&self, length: u32) -> f64 {
         match self.known.get(length as usize) {
-            Some(&(norm, _)) => norm,
+            Some(&norm) => norm,
             None => self.compute(length),
         }
     }
@@ -53,13 +49,7 @@ impl<'a> Norms<'a> {
     /// is no such chunk, as a damaged file's list may name any.
     #[inline]
     pub(super) fn part(&self, count: u32, chunk: u32) -> Option<f64> {
-        let length = *self.lengths.get(chunk as usize)?;
-        if count == 1
-            && let Some(&(_, once)) = self.known.get(length as usize)
-        {
-            return Some(once);
-        }
-        Some(self.saturated(count, self.of_length(length)))
+        self.of(chunk).map(|norm| self.saturated(count, norm))
     }
 
     /// Returns the norm of a chunk; None if there is no such chunk, as a damaged

@@ -17,6 +17,14 @@ const WINDOW: u32 = 1024;
 /// Up to so many chunks of a window are sought in a list one by one.
 const SOUGHT: usize = 16;
 
+/// Where what is read has a posting for at most one in so many chunks, most sums
+/// are 0, which a branch foresees.
+const SPARSE: u64 = 8;
+
+/// Of up to so many adders it is kept what each gives to the chunks of a window:
+/// 8 KiB for each.
+const PARTED: usize = 256;
+
 /// How much larger a bound is taken than it was added up, for the rounding.
 const SLACK: f64 = 1.0 + 1e-9;
 
@@ -51,6 +59,17 @@ pub(super) struct Sums<'a> {
     pub(super) divisor: f64,
 }
 
+/// What an adder may add in a window.
+#[derive(Clone, Copy, Debug)]
+struct MayAdd {
+    /// Which adder it is.
+    at: usize,
+    /// No chunk gets more, but for rounding; 0 where none gets anything.
+    most: f64,
+    /// How much that is for each posting of the adder.
+    of_each: f64,
+}
+
 /// What adds, at some chunk.
 #[derive(Clone, Debug)]
 enum Running<'a> {
@@ -64,21 +83,27 @@ struct Window {
     start: u32,
     end: u32,
     scores: Vec<f64>,
-    /// Counts of one term, all 0 between two terms, and which are not.
+    counts: Counts,
+}
+
+/// Counts of one term in a window, all 0 between two terms.
+struct Counts {
     counts: Vec<u32>,
+    /// The places of those that are not, and room for one more.
     touched: Vec<u32>,
 }
 
 impl Window {
     fn new() -> Self {
-        let (scores, counts) = (vec![0.0; WINDOW as usize], vec![0; WINDOW as usize]);
-        Self { start: 0, end: 0, scores, counts, touched: Vec::new() }
+        let size = WINDOW as usize;
+        let counts = Counts { counts: vec![0; size], touched: vec![0; size + 1] };
+        Self { start: 0, end: 0, scores: vec![0.0; WINDOW as usize], counts }
     }
 
     fn begin(&mut self, start: u32, end: u32) {
         (self.start, self.end) = (start, end);
         self.scores.truncate((end - start) as usize);
-        self.counts.truncate((end - start) as usize);
+        self.counts.counts.truncate((end - start) as usize);
         self.scores.fill(0.0);
     }
 
@@ -192,8 +217,18 @@ impl<'a> Sums<'a> {
 
     /// Adds what an adder has in a window.
     fn add(&self, adder: &mut Running<'a>, window: &mut Window) {
-        let Window { start, end, scores, counts, touched } = window;
-        let (start, end) = (*start, *end);
+        let Window { start, end, scores, counts } = window;
+        self.add_to(scores, adder, (*start, *end), counts);
+    }
+
+    /// Adds what an adder has in a window to these scores of its chunks.
+    fn add_to(
+        &self,
+        scores: &mut [f64],
+        adder: &mut Running<'a>,
+        (start, end): (u32, u32),
+        Counts { counts, touched }: &mut Counts,
+    ) {
         match adder {
             Running::Term { weight, cursors } => {
                 if let [cursor] = cursors.as_mut_slice() {
@@ -207,18 +242,19 @@ impl<'a> Sums<'a> {
                     });
                     return;
                 }
+                let mut found_some = 0;
                 for cursor in cursors {
                     cursor.read_until(end, |found| {
                         let at = found.chunk.wrapping_sub(start);
                         if let Some(count) = counts.get_mut(at as usize) {
-                            if *count == 0 {
-                                touched.push(at);
-                            }
+                            // No branch: none could foresee which come again.
+                            touched[found_some] = at;
+                            found_some += usize::from(*count == 0);
                             *count = count.saturating_add(found.count);
                         }
                     });
                 }
-                for at in touched.drain(..) {
+                for &at in &touched[..found_some] {
                     let count = std::mem::take(&mut counts[at as usize]);
                     if let Some(part) = self.norms.part(count, start + at) {
                         scores[at as usize] += *weight * part;
@@ -299,6 +335,13 @@ impl<'a> Sums<'a> {
         }
     }
 
+    /// Writes what an adder gives these chunks of a window, which ascend.
+    fn seek_all(&self, adder: &mut Running<'a>, chunks: &[u32], start: u32, parts: &mut [f64]) {
+        for &chunk in chunks {
+            parts[(chunk - start) as usize] = self.seek(adder, chunk).unwrap_or_default();
+        }
+    }
+
     /// Returns at most `most` of the chunks whose scores are above 0 and that
     /// `accept` takes by these and their ranks: the best, best first. Also
     /// returns whether there are no others.
@@ -322,24 +365,29 @@ impl<'a> Sums<'a> {
         let mut saved = running.clone();
         let sizes = self.sizes();
         let all: u64 = sizes.iter().sum();
-        let mut bounds = vec![(0.0, 0_usize); running.len()];
+        let mut bounds: Vec<MayAdd> = Vec::with_capacity(running.len());
         let (mut chosen, mut rest): (Vec<u32>, Vec<f64>) = (Vec::new(), Vec::new());
+        // What each adder gives the chosen chunks of a window.
+        let mut parts = vec![0.0; running.len().min(PARTED) * WINDOW as usize];
         for (start, end) in self.windows() {
-            let mut total = 0.0;
-            for (at, (adder, bound)) in running.iter_mut().zip(&mut bounds).enumerate() {
-                *bound = (self.bound(adder, start, end), at);
-                total += bound.0;
+            bounds.clear();
+            for (at, (adder, &size)) in running.iter_mut().zip(&sizes).enumerate() {
+                let most = self.bound(adder, start, end);
+                #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 postings
+                bounds.push(MayAdd { at, most, of_each: most / size.max(1) as f64 });
             }
+            let total: f64 = bounds.iter().map(|bound| bound.most).sum();
             if total * slack <= best.least {
                 continue;
             }
             // First come the adders that cannot make a chunk good enough
-            // together. `rest` has the sum of the first ones' bounds.
-            bounds.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+            // together, those with much to read for little. `rest` has the sum
+            // of the first ones' bounds.
+            bounds.sort_unstable_by(|one, other| one.of_each.total_cmp(&other.of_each));
             rest.clear();
             rest.push(0.0);
-            for (bound, _) in &bounds {
-                let sum = rest[rest.len() - 1] + bound;
+            for bound in &bounds {
+                let sum = rest[rest.len() - 1] + bound.most;
                 if sum * slack > best.least {
                     break;
                 }
@@ -347,8 +395,8 @@ impl<'a> Sums<'a> {
             }
             let (minor, major) = bounds.split_at(rest.len() - 1);
             window.begin(start, end);
-            let read: u64 = major.iter().map(|&(_, at)| sizes[at]).sum();
-            if rest[minor.len()] == 0.0 || 2 * read > all {
+            let read: u64 = major.iter().map(|bound| sizes[bound.at]).sum();
+            if rest[minor.len()] == 0.0 || 2 * read > all || running.len() > PARTED {
                 for adder in &mut running {
                     self.add(adder, &mut window);
                 }
@@ -359,40 +407,49 @@ impl<'a> Sums<'a> {
                 }
                 continue;
             }
-            for (saved, adder) in saved.iter_mut().zip(&running) {
-                saved.go_to(adder);
-            }
-            for &(bound, at) in major {
-                if bound > 0.0 {
-                    self.add(&mut running[at], &mut window);
-                }
+            for &MayAdd { at, .. } in major {
+                saved[at].go_to(&running[at]);
+                self.add(&mut running[at], &mut window);
             }
             let may_be = |sum: f64, rest: f64| (sum + rest) * slack > best.least;
             chosen.clear();
-            let found = window.chunks();
-            let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, rest[minor.len()]));
-            chosen.extend(found.map(|(chunk, _)| chunk));
-            for (&(_, at), rest) in minor.iter().zip(&rest).rev() {
+            let most_more = rest[minor.len()];
+            if SPARSE * read > u64::from(self.count()) {
+                chosen.extend(start..end);
+                keep(&mut chosen, |chunk| {
+                    let sum = window.scores[(chunk - start) as usize];
+                    (sum > 0.0) & may_be(sum, most_more)
+                });
+            } else {
+                let found = window.chunks();
+                let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, most_more));
+                chosen.extend(found.map(|(chunk, _)| chunk));
+            }
+            for (&MayAdd { at, .. }, rest) in minor.iter().zip(&rest).rev() {
+                let parts = &mut parts[at * WINDOW as usize..][..(end - start) as usize];
                 if chosen.len() > SOUGHT {
-                    self.add(&mut running[at], &mut window);
+                    parts.fill(0.0);
+                    self.add_to(parts, &mut running[at], (start, end), &mut window.counts);
                 } else {
-                    for &chunk in &chosen {
-                        if let Some(added) = self.seek(&mut running[at], chunk) {
-                            window.scores[(chunk - start) as usize] += added;
-                        }
-                    }
+                    self.seek_all(&mut running[at], &chosen, start, parts);
                 }
-                let scores = &window.scores;
-                chosen.retain(|chunk| may_be(scores[(chunk - start) as usize], *rest));
+                keep(&mut chosen, |chunk| {
+                    let at = (chunk - start) as usize;
+                    window.scores[at] += parts[at];
+                    may_be(window.scores[at], *rest)
+                });
                 if chosen.is_empty() {
                     break;
                 }
             }
             // Now in the order of the adders.
+            for &MayAdd { at, .. } in major {
+                let parts = &mut parts[at * WINDOW as usize..];
+                self.seek_all(&mut saved[at], &chosen, start, parts);
+            }
             for &chunk in &chosen {
-                let sum = saved
-                    .iter_mut()
-                    .fold(0.0, |sum, adder| sum + self.seek(adder, chunk).unwrap_or_default());
+                let parts = parts.iter().skip((chunk - start) as usize).step_by(WINDOW as usize);
+                let sum = parts.fold(0.0, |sum, part| sum + part);
                 if sum > best.least {
                     offer(&mut best, chunk, sum);
                 }
@@ -445,6 +502,18 @@ impl Running<'_> {
             Self::Numbers(numbers) => numbers.first().is_some_and(|(chunk, _)| *chunk < end),
         }
     }
+}
+
+/// Keeps those chunks that `may_stay`. No branch depends on one, as none could be
+/// foreseen.
+fn keep(chunks: &mut Vec<u32>, mut may_stay: impl FnMut(u32) -> bool) {
+    let mut kept = 0;
+    for at in 0..chunks.len() {
+        let chunk = chunks[at];
+        chunks[kept] = chunk;
+        kept += usize::from(may_stay(chunk));
+    }
+    chunks.truncate(kept);
 }
 
 /// The best chunks so far.
@@ -528,8 +597,10 @@ mod tests {
             bm25.into()
         }];
         for lexical in &lexicals {
-            for query in ["word1", "word150 word2", "word3 word9 word40 word180 word199 word0", ""]
-            {
+            // More adders than are told apart, where stems do not join them.
+            let many: Vec<_> = (0..200).map(|at| format!("word{at} word{at}s")).collect();
+            let some = "word3 word9 word40 word180 word199 word0";
+            for query in ["word1", "word150 word2", some, &many.join(" "), ""] {
                 let batch = Documents::new(&texts);
                 let asked = index.query(query.into(), lexical).expect("it has lists");
                 check(&index, &asked.found(&batch).0);
