@@ -1,0 +1,208 @@
+//! The best chunks.
+//!
+//! The blocks of the lists bound what a window may have: some windows are passed
+//! over, and in others the lists of frequent words are only asked about chunks
+//! that other words make good enough.
+
+use super::{Adder, Rank, Running, Sums, WINDOW, Window};
+use crate::rank::sortable;
+
+/// Up to so many chunks of a window are sought in a list one by one.
+const SOUGHT: usize = 16;
+
+/// Where what is read has a posting for at most one in so many chunks, most sums
+/// are 0, which a branch foresees.
+const SPARSE: u64 = 8;
+
+/// Of up to so many adders it is kept what each gives to the chunks of a window:
+/// 8 KiB for each.
+const PARTED: usize = 256;
+
+/// How much larger a bound is taken than it was added up, for the rounding.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// What an adder may add in a window.
+#[derive(Clone, Copy, Debug)]
+struct MayAdd {
+    /// Which adder it is.
+    at: usize,
+    /// No chunk gets more, but for rounding; 0 where none gets anything.
+    most: f64,
+    /// How much that is for each posting of the adder.
+    of_each: f64,
+}
+
+impl<'a> Sums<'a> {
+    /// Writes what an adder gives these chunks of a window, which ascend.
+    fn seek_all(&self, adder: &mut Running<'a>, chunks: &[u32], start: u32, parts: &mut [f64]) {
+        for &chunk in chunks {
+            parts[(chunk - start) as usize] = self.seek(adder, chunk).unwrap_or_default();
+        }
+    }
+
+    /// Returns at most `most` of the chunks whose scores are above 0 and that
+    /// `accept` takes by these and their ranks: the best, best first. Also
+    /// returns whether there are no others.
+    pub(in crate::corpus) fn best(
+        &self,
+        most: usize,
+        mut accept: impl FnMut(Rank, f64) -> bool,
+    ) -> (Vec<(Rank, f64)>, bool) {
+        // Whole numbers are added up without rounding.
+        let is_exact = !self.adders.iter().any(|adder| matches!(adder, Adder::Term { .. }));
+        let slack = if is_exact { 1.0 } else { SLACK };
+        let mut best = Best { most, found: Vec::new(), least: 0.0, is_all: true };
+        let mut offer = |best: &mut Best, chunk, sum: f64| {
+            let score = sum / self.divisor;
+            let rank = (!sortable(score), chunk);
+            if accept(rank, score) {
+                best.push(rank, score, sum);
+            }
+        };
+        let (mut running, mut window) = (self.running(), Window::new());
+        let mut saved = running.clone();
+        let sizes = self.sizes();
+        let all: u64 = sizes.iter().sum();
+        let mut bounds: Vec<MayAdd> = Vec::with_capacity(running.len());
+        let (mut chosen, mut rest): (Vec<u32>, Vec<f64>) = (Vec::new(), Vec::new());
+        // What each adder gives the chosen chunks of a window.
+        let mut parts = vec![0.0; running.len().min(PARTED) * WINDOW as usize];
+        for (start, end) in self.windows() {
+            bounds.clear();
+            for (at, (adder, &size)) in running.iter_mut().zip(&sizes).enumerate() {
+                let most = self.bound(adder, start, end);
+                #[allow(clippy::cast_precision_loss)] // no corpus has 2^53 postings
+                bounds.push(MayAdd { at, most, of_each: most / size.max(1) as f64 });
+            }
+            let total: f64 = bounds.iter().map(|bound| bound.most).sum();
+            if total * slack <= best.least {
+                continue;
+            }
+            // First come the adders that cannot make a chunk good enough
+            // together, those with much to read for little. `rest` has the sum
+            // of the first ones' bounds.
+            bounds.sort_unstable_by(|one, other| one.of_each.total_cmp(&other.of_each));
+            rest.clear();
+            rest.push(0.0);
+            for bound in &bounds {
+                let sum = rest[rest.len() - 1] + bound.most;
+                if sum * slack > best.least {
+                    break;
+                }
+                rest.push(sum);
+            }
+            let (minor, major) = bounds.split_at(rest.len() - 1);
+            window.begin(start, end);
+            let read: u64 = major.iter().map(|bound| sizes[bound.at]).sum();
+            if rest[minor.len()] == 0.0 || 2 * read > all || running.len() > PARTED {
+                for adder in &mut running {
+                    self.add(adder, &mut window);
+                }
+                for (chunk, sum) in window.chunks() {
+                    if sum > best.least {
+                        offer(&mut best, chunk, sum);
+                    }
+                }
+                continue;
+            }
+            for &MayAdd { at, .. } in major {
+                saved[at].go_to(&running[at]);
+                self.add(&mut running[at], &mut window);
+            }
+            let may_be = |sum: f64, rest: f64| (sum + rest) * slack > best.least;
+            chosen.clear();
+            let most_more = rest[minor.len()];
+            if SPARSE * read > u64::from(self.count()) {
+                chosen.extend(start..end);
+                keep(&mut chosen, |chunk| {
+                    let sum = window.scores[(chunk - start) as usize];
+                    (sum > 0.0) & may_be(sum, most_more)
+                });
+            } else {
+                let found = window.chunks();
+                let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, most_more));
+                chosen.extend(found.map(|(chunk, _)| chunk));
+            }
+            for (&MayAdd { at, .. }, rest) in minor.iter().zip(&rest).rev() {
+                let parts = &mut parts[at * WINDOW as usize..][..(end - start) as usize];
+                if chosen.len() > SOUGHT {
+                    parts.fill(0.0);
+                    self.add_to(parts, &mut running[at], (start, end), &mut window.counts);
+                } else {
+                    self.seek_all(&mut running[at], &chosen, start, parts);
+                }
+                keep(&mut chosen, |chunk| {
+                    let at = (chunk - start) as usize;
+                    window.scores[at] += parts[at];
+                    may_be(window.scores[at], *rest)
+                });
+                if chosen.is_empty() {
+                    break;
+                }
+            }
+            // Now in the order of the adders.
+            for &MayAdd { at, .. } in major {
+                let parts = &mut parts[at * WINDOW as usize..];
+                self.seek_all(&mut saved[at], &chosen, start, parts);
+            }
+            for &chunk in &chosen {
+                let parts = parts.iter().skip((chunk - start) as usize).step_by(WINDOW as usize);
+                let sum = parts.fold(0.0, |sum, part| sum + part);
+                if sum > best.least {
+                    offer(&mut best, chunk, sum);
+                }
+            }
+        }
+        best.finish()
+    }
+}
+
+/// Keeps those chunks that `may_stay`. No branch depends on one, as none could be
+/// foreseen.
+fn keep(chunks: &mut Vec<u32>, mut may_stay: impl FnMut(u32) -> bool) {
+    let mut kept = 0;
+    for at in 0..chunks.len() {
+        let chunk = chunks[at];
+        chunks[kept] = chunk;
+        kept += usize::from(may_stay(chunk));
+    }
+    chunks.truncate(kept);
+}
+
+/// The best chunks so far.
+struct Best {
+    most: usize,
+    found: Vec<(Rank, f64, f64)>,
+    /// The sum that a chunk must be above.
+    least: f64,
+    is_all: bool,
+}
+
+impl Best {
+    fn push(&mut self, rank: Rank, score: f64, sum: f64) {
+        self.found.push((rank, score, sum));
+        if self.found.len() >= self.most.saturating_mul(2).max(1) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.is_all = false;
+        if self.most == 0 {
+            self.found.clear();
+            self.least = f64::INFINITY;
+            return;
+        }
+        let last = self.found.select_nth_unstable_by_key(self.most - 1, |(rank, ..)| *rank).1;
+        self.least = last.2;
+        self.found.truncate(self.most);
+    }
+
+    fn finish(mut self) -> (Vec<(Rank, f64)>, bool) {
+        if self.found.len() > self.most {
+            self.cut();
+        }
+        self.found.sort_unstable_by_key(|(rank, ..)| *rank);
+        (self.found.into_iter().map(|(rank, score, _)| (rank, score)).collect(), self.is_all)
+    }
+}
