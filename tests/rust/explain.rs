@@ -233,3 +233,15 @@ proptest! {
         }
     }
 }
+
+/// A cut chunk counts what its own text counts, as it is without escapes.
+#[test]
+fn escapes_do_not_count_in_a_cut_chunk() {
+    let chunk = "Tea & rye & oat. ".repeat(9);
+    for template in [Template::plain(), Template::xml()] {
+        let packer = Packer::new(99).counter(|text: &str| text.len()).template(template);
+        let packing = packer.overflow(Overflow::TruncateEnd).pack("", &[&*chunk]).unwrap();
+        assert!(packing.kept[0].was_cut);
+        assert_eq!(packing.kept[0].text().len(), packing.kept[0].token_count);
+    }
+}

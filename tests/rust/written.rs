@@ -186,6 +186,15 @@ fn equality() {
     assert!(format!("{template:?}").contains("Written"));
 }
 
+/// Nothing is written where the header leaves no token.
+#[test]
+fn a_header_may_take_all_tokens() {
+    let template = Template::by(|_, _| unreachable!("no token is left"));
+    let packer = Packer::new(4).counter(|text: &str| text.len()).template(template.header("Tea:"));
+    let packing = packer.pack("tea", &["Green tea."]).unwrap();
+    assert_eq!(("", 0), (&*packing.text, packing.dropped[0].available_tokens));
+}
+
 fn counted(text: &str, kind: usize) -> usize {
     match kind {
         0 => text.len(),

@@ -163,8 +163,7 @@ impl<B: Batch, H: Host> Meter<B, H> for HostMeter {
                 let text = &piece;
                 tokens = packer.host.count(Subject::Piece { index: index as usize, text })?;
             }
-            let frame = Frame { escaped: None, ..frame.clone() };
-            match packer.try_cut(self, index, tokens, frame, escaped)? {
+            match packer.try_cut(self, index, tokens, frame.clone(), escaped)? {
                 Ok(total) => {
                     self.used = Some(total);
                     return Ok(true);
