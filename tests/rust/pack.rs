@@ -1,5 +1,7 @@
 //! Laws of packing that hold for every input.
 
+use std::sync::Arc;
+
 use budgeteer::{
     Bm25, Chunk, Dedupe, ErrorKind, Estimate, Hybrid, Lexical, Order, Overflow, Packer, Packing,
     RankBy, Ranking, Reason, Selection, Stopwords, Template, TokenCounter, Weights, bm25_scores,
@@ -32,6 +34,16 @@ fn estimates() -> impl Strategy<Value = Estimate> {
         Just(Estimate::CharsDiv4),
         Just(Estimate::Words),
         (0.3_f64..9.0).prop_map(Estimate::CharsPerToken),
+    ]
+}
+
+/// An estimate, an encoding, and a counter of the caller's own.
+fn counters() -> Vec<Arc<dyn TokenCounter + Send>> {
+    vec![
+        Arc::new(Estimate::Words),
+        #[cfg(feature = "o200k")]
+        Arc::new(budgeteer::Encoding::O200k),
+        Arc::new(|text: &str| text.len()),
     ]
 }
 
@@ -146,6 +158,31 @@ fn a_repeated_text_names_the_kept_one() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// What has most of its words in common with a kept chunk, in the same order, is a duplicate; where
+/// it does not fit, only if it would be cut or end the packing.
+#[test]
+fn what_nearly_repeats_a_chunk_is_a_duplicate() -> Result<(), budgeteer::Error> {
+    let text = "Green tea is not oxidised, and black tea is, which makes it dark and strong.";
+    let chunks = [text, &text.replace("strong", "bitter"), "Rye bread."];
+    let expected = format!("{text}\n\nRye bread.");
+    for counter in counters() {
+        let just = counter.count(&expected);
+        for (budget, overflow, reason) in [
+            (99 + just, Overflow::Skip, Reason::Duplicate),
+            (just, Overflow::Skip, Reason::Budget),
+            (just, Overflow::Stop, Reason::Duplicate),
+            (just, Overflow::TruncateEnd, Reason::Duplicate),
+        ] {
+            let packer = Packer::new(budget).counter(Arc::clone(&counter)).overflow(overflow);
+            let packer = packer.ranking(Ranking::Input).dedupe(Dedupe::Near);
+            let packing = packer.pack("", &chunks)?;
+            assert_eq!(expected, packing.text);
+            assert_eq!(reason, packing.dropped[0].reason);
+        }
+    }
+    Ok(())
+}
+
 /// A chunk that leaves for the notice is not kept, so what repeats it is no
 /// duplicate.
 #[test]
@@ -166,6 +203,35 @@ fn a_notice_that_does_not_fit_beside_the_best_chunk_leaves() -> Result<(), budge
     let counter = |text: &str| if text.starts_with("tea\n") { 999 } else { 1 };
     let packer = Packer::new(10).counter(counter).notice("Left out: {count}");
     assert_eq!("tea", packer.pack("tea", &["tea", "rye"])?.text);
+    Ok(())
+}
+
+/// The notice stands where it takes all the room beside the best chunk.
+#[test]
+fn a_notice_that_just_fits_beside_the_best_chunk_stays() -> Result<(), budgeteer::Error> {
+    let chunks = ["tea", "Rye bread is dark and sour.", "Oat bread is pale and sweet."];
+    for counter in counters() {
+        let budget = counter.count("tea\n\nLeft out: 2");
+        let pack = |budget| {
+            let packer = Packer::new(budget).counter(Arc::clone(&counter));
+            packer.notice("Left out: {count}").pack("tea", &chunks)
+        };
+        assert_eq!("tea\n\nLeft out: 2", pack(budget)?.text);
+        assert_eq!("tea", pack(budget - 1)?.text);
+    }
+    Ok(())
+}
+
+/// No room is kept for a notice where the chunk that is cut is the last, and all others are kept.
+#[test]
+fn a_cut_leaves_no_room_for_a_notice_that_nobody_needs() -> Result<(), budgeteer::Error> {
+    let chunks = ["tea".to_owned(), "Rye bread is dark. ".repeat(9)];
+    for counter in counters() {
+        let packer = Packer::new(30).counter(counter).overflow(Overflow::TruncateEnd);
+        let packing = packer.clone().notice("Left out: {count}").pack("tea", &chunks)?;
+        assert!(packing.kept[1].was_cut);
+        assert_eq!(packer.pack("tea", &chunks)?.text, packing.text);
+    }
     Ok(())
 }
 
