@@ -2,14 +2,13 @@
 //! texts.
 
 use std::convert::Infallible;
-use std::sync::atomic::AtomicBool;
-
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use budgeteer::pipeline::{self, Call, Counting, Factor, Host, Plan, Policy, Subject, Tag};
 use budgeteer::{
     B, Bm25, Documents, DroppedColumns, Encoding, ErrorKind, Estimate, Exact, Hybrid, Index, K1,
-    K3, Lexical, MinScore, Order, Overflow, RankBy, Stemming, Stored, Template, Weights,
+    K3, Lexical, MinScore, Order, Overflow, RankBy, Ranking, Stemming, Stored, Template, Weights,
 };
 use proptest::prelude::*;
 
@@ -249,4 +248,78 @@ fn threads_share_an_index() {
         }
         assert_eq!(2_000, index.extended(&batch).len());
     });
+}
+
+/// A host that writes down what each piece of work costs.
+#[derive(Default)]
+struct Clock(Vec<usize>);
+
+impl Host for Clock {
+    type Error = Infallible;
+
+    fn count(&mut self, _: Subject<'_>) -> Result<u64, Infallible> {
+        unreachable!("nothing is counted by the host")
+    }
+
+    fn tag(&mut self, index: usize) -> Result<Tag, Infallible> {
+        Ok(Tag::of_text(index))
+    }
+
+    fn write(&mut self, _: usize) -> Result<Vec<u8>, Infallible> {
+        unreachable!("no template is a function")
+    }
+
+    fn cite(&mut self, _: usize) -> Result<u64, Infallible> {
+        unreachable!("nothing is cited")
+    }
+
+    fn work<R: Send>(
+        &mut self,
+        cost: usize,
+        work: impl FnOnce(&AtomicBool) -> R + Send,
+    ) -> Result<R, Infallible> {
+        self.0.push(cost);
+        Ok(work(&AtomicBool::new(false)))
+    }
+}
+
+/// The host is told before many chunks are counted: as many as are likely to be kept, if a token has
+/// four code points. Counting one takes as long as reading eight.
+#[test]
+fn the_host_is_told_before_many_chunks_are_counted() {
+    let text = |i: usize| format!("{i:03} {}", "internationalization ".repeat(99));
+    let mut texts: Vec<String> = (0..39).map(text).collect();
+    let chars = texts[0].len();
+    // A repetition, and a chunk with more words than tokens are left.
+    texts.extend([text(0), "a ".repeat(15_000)]);
+    texts.extend((39..47).map(text));
+    let exact = Exact::new(Encoding::O200k);
+    let costs = |max_chunks, budget| {
+        let counting = Counting::Exact(exact.clone(), Factor::ONE);
+        let ranking = Ranking::Input.into();
+        let plan = Plan { max_chunks, ranking, ..plan(counting, Overflow::Skip) };
+        let (batch, mut clock) = (Documents::new(&texts), Clock::default());
+        let Ok(outcome) = pipeline::run(&plan.call("".into(), budget), &batch, &mut clock);
+        for kept in outcome.kept() {
+            let counted = exact.count_text(
+                texts[kept.index as usize].as_str().into(),
+                u64::MAX,
+                &AtomicBool::new(false),
+            );
+            assert_eq!(counted, Some(kept.tokens));
+        }
+        (clock.0, outcome.kept().len())
+    };
+    let (reading, _) = costs(None, 0);
+    for (max_chunks, budget, kept, counted) in [
+        (None, 8_192, 40, &[][..]),
+        (None, 8_193, 40, &[16]),
+        (None, 20_000, 47, &[39, 8]),
+        (Some(45), 20_000, 45, &[39, 6]),
+        (Some(3), 20_000, 3, &[3]),
+    ] {
+        let counting = counted.iter().map(|count| 8 * chars * count);
+        let expected = reading.iter().copied().chain(counting).collect();
+        assert_eq!((expected, kept), costs(max_chunks, budget));
+    }
 }

@@ -326,10 +326,9 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter<'_> {
             let is_escaped = escaped.is_some();
             let body = escaped.as_deref().map_or(tokens, |escaped| count(exact, escaped));
             let piece = escaped.unwrap_or(piece);
-            let frame = Frame { escaped: None, ..frame.clone() };
             let cost = self.cost(packer.template, &frame, Text::from_utf8(&piece), body);
             self.costs.push(cost);
-            match packer.try_cut(self, index, tokens, frame, piece)? {
+            match packer.try_cut(self, index, tokens, frame.clone(), piece)? {
                 Ok(_) => {
                     self.used.add(index, cost, packer.plan.order == Order::Input);
                     return Ok(true);
