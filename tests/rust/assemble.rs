@@ -149,6 +149,25 @@ proptest! {
     }
 }
 
+/// Header and footer are counted with the texts that they stand beside, and these with each other.
+#[cfg(feature = "o200k")]
+#[test]
+fn what_runs_together_is_counted_together() -> Result<(), budgeteer::Error> {
+    let counter = budgeteer::Encoding::O200k;
+    let texts = ["tea", " rye", "\n\noat", "\u{301}", "!?"];
+    for (header, footer) in [("Sources:", ""), ("Sources: ", "!"), ("\n", "\nThe end."), ("", "s")]
+    {
+        for (first, second) in texts.iter().flat_map(|one| texts.map(|other| (*one, other))) {
+            let template = Template::plain().header(header).footer(footer);
+            let packer = Packer::new(99).counter(counter).template(template).dedupe(false);
+            let packing = packer.order(Order::Input).pack("", &[first, second])?;
+            assert_eq!(format!("{header}{first}\n\n{second}{footer}"), packing.text);
+            assert_eq!(counter.count(&packing.text), packing.total_tokens);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn orders_stand_as_documented() -> Result<(), budgeteer::Error> {
     let chunk = |text: &str, score, source: &str, position| Chunk {

@@ -245,3 +245,18 @@ fn escapes_do_not_count_in_a_cut_chunk() {
         assert_eq!(packing.kept[0].text().len(), packing.kept[0].token_count);
     }
 }
+
+/// A text that escapes make several times as long is cut to what fits, and fills most of the budget.
+#[test]
+fn a_cut_makes_room_for_escapes() {
+    let packer = Packer::new(200).template(Template::xml()).overflow(Overflow::TruncateEnd);
+    let chunk = "& < ".repeat(200);
+    for packer in [
+        packer.clone().estimate(Estimate::CharsDiv4),
+        packer.clone().counter(Encoding::O200k),
+        packer.counter(|text: &str| text.len()),
+    ] {
+        let packing = packer.pack("", &[&*chunk]).unwrap();
+        assert!(packing.kept[0].was_cut && packing.total_tokens > 150, "{packing:?}");
+    }
+}

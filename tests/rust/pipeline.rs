@@ -287,7 +287,9 @@ impl Host for Clock {
 /// four code points. Counting one takes as long as reading eight.
 #[test]
 fn the_host_is_told_before_many_chunks_are_counted() {
-    let text = |i: usize| format!("{i:03} {}", "internationalization ".repeat(99));
+    // All have as many code points, and every third has a token more.
+    let name = |i: usize| if i.is_multiple_of(3) { format!("{i:02}!") } else { format!("{i:03}") };
+    let text = |i: usize| format!("{} {}", name(i), "internationalization ".repeat(99));
     let mut texts: Vec<String> = (0..39).map(text).collect();
     let chars = texts[0].len();
     // A repetition, and a chunk with more words than tokens are left.
@@ -322,4 +324,15 @@ fn the_host_is_told_before_many_chunks_are_counted() {
         let expected = reading.iter().copied().chain(counting).collect();
         assert_eq!((expected, kept), costs(max_chunks, budget));
     }
+}
+
+/// An index packs as its texts where chunks are counted ahead, too.
+#[test]
+fn an_index_packs_as_its_texts_into_many_tokens() {
+    let text = |i: usize| format!("{i:03}{}", " internationalization".repeat(i * 7 % 50));
+    let texts: Vec<String> = (0..800).map(text).collect();
+    let batch = Documents::new(&texts);
+    let counting = Counting::Exact(Exact::new(Encoding::O200k), Factor::ONE);
+    let plan = plan(counting, Overflow::Skip);
+    assert_same(&plan, 30_000, "internationalization", &batch, &Index::new(&batch));
 }
