@@ -139,6 +139,39 @@ proptest! {
         assert_complete(&packing, &texts, false);
     }
 
+    /// With an encoding, a chunk is kept where the text with it is within the budget, also where
+    /// it stands in front of others. Separators do not count the same behind all texts.
+    #[cfg(feature = "o200k")]
+    #[test]
+    fn what_fits_is_kept_wherever_it_stands(ranks in Just(vec![0, 1, 2, 3, 4]).prop_shuffle()) {
+        let counter = budgeteer::Encoding::O200k;
+        let texts = ["rye.", "tea", "oat!", "wheat", "maize."];
+        let mut chunks = texts.map(Chunk::new);
+        for (&index, score) in ranks.iter().zip([5.0, 4.0, 3.0, 2.0, 1.0]) {
+            chunks[index].score = Some(score);
+        }
+        for (budget, order) in (0..14).flat_map(|all| [(all, Order::Rank), (all, Order::Input)]) {
+            let mut expected = String::new();
+            let mut kept: Vec<usize> = Vec::new();
+            for &index in &ranks {
+                let mut next = [&kept[..], &[index]].concat();
+                if order == Order::Input {
+                    next.sort_unstable();
+                }
+                let text = next.iter().map(|&index| texts[index]).collect::<Vec<_>>().join("\n\n");
+                if counter.count(&text) <= budget {
+                    (expected, kept) = (text, next);
+                }
+            }
+            let packer = Packer::new(budget).counter(counter).ranking(Ranking::Score).order(order);
+            let packing = packer.pack("", &chunks)?;
+            prop_assert_eq!(expected, packing.text);
+            for dropped in &packing.dropped {
+                prop_assert_eq!(dropped.available_tokens + 1, dropped.needed_tokens);
+            }
+        }
+    }
+
     /// A chunk dropped for the budget did not fit at its turn.
     #[test]
     fn nothing_that_fitted_is_dropped(texts in texts(), max_tokens in 0_usize..80) {
@@ -219,6 +252,25 @@ fn a_notice_that_just_fits_beside_the_best_chunk_stays() -> Result<(), budgeteer
         assert_eq!("tea\n\nLeft out: 2", pack(budget)?.text);
         assert_eq!("tea", pack(budget - 1)?.text);
     }
+    Ok(())
+}
+
+/// Under an estimate, chunks leave for the notice only while the text is over the budget; what is
+/// left is known to those behind.
+#[test]
+fn chunks_leave_for_the_notice_while_the_text_is_over() -> Result<(), budgeteer::Error> {
+    let packer = Packer::new(29).estimate(Estimate::CharsPerToken(1.0)).ranking(Ranking::Input);
+    let packer = packer.notice("Left out: {count}");
+    let chunks = ["tea tea", "oat oat", "rye rye", &"wheat ".repeat(9), &"maize ".repeat(9), "x"];
+    let packing = packer.pack("", &chunks)?;
+    assert_eq!("tea tea\n\noat oat\n\nLeft out: 4", packing.text);
+    for (index, needed) in [(2, 9), (5, 3)] {
+        let dropped = packing.dropped.iter().find(|dropped| dropped.index == index);
+        let dropped = dropped.expect("it does not fit");
+        assert_eq!((needed, 0), (dropped.needed_tokens, dropped.available_tokens));
+    }
+    // The last chunk may be the first that is left out.
+    assert_eq!("tea tea\n\noat oat\n\nLeft out: 2", packer.pack("", &chunks[..4])?.text);
     Ok(())
 }
 
@@ -412,7 +464,21 @@ fn dropped_chunks_are_made_when_looked_at() {
     assert_eq!(Some(0), packing.dropped[0].duplicate_of);
     assert_eq!(packing, copy);
     assert_eq!(format!("{packing:?}"), format!("{copy:?}"));
+    assert!(format!("{:?}", packing.dropped).contains("index: 3, score: Some(0.0)"));
     let moved: Vec<_> = copy.dropped.into_iter().collect();
     assert_eq!(&packing.dropped[..], &moved[..]);
     assert!(Packer::new(99).pack("tea", &chunks[..1]).unwrap().dropped.is_empty());
+}
+
+/// Packings differ where other chunks are dropped, or the same ones for another reason.
+#[test]
+fn packings_differ_by_what_is_dropped() -> Result<(), budgeteer::Error> {
+    let packer = Packer::new(1).estimate(Estimate::Words);
+    let pack = |others: &[&str]| packer.pack("", &[&["tea"], others].concat());
+    assert_eq!(pack(&["rye bread"])?, pack(&["rye bread"])?);
+    for others in [&["rye bread", "oat"][..], &["rye bread is dark"], &["tea"], &[]] {
+        assert_eq!("tea", pack(others)?.text);
+        assert_ne!(pack(&["rye bread"])?, pack(others)?);
+    }
+    Ok(())
 }
