@@ -222,6 +222,44 @@ fn context_router_holds_otherwise() {
     assert!(context_router(9).units(Units::Sentence).pack("tea", &chunks).is_err());
 }
 
+/// A footer names each source once, and as many as fit: into the tokens of the citations and the
+/// reserve, and with the text and a blank line into all tokens.
+#[test]
+fn a_footer_names_as_many_sources_as_fit() -> Result<(), budgeteer::Error> {
+    let chunk = |text: &str, source: &str, id: &str| Chunk::new(text).source(source).id(id);
+    let chunks = [
+        chunk("a", "First;  source\n", "1"),
+        chunk("b", "Second; source", ""),
+        chunk("c", "", ""),
+        chunk("d", "First; source", "1"),
+        chunk("e", "Third source", "3"),
+    ];
+    let names = ["First, source 1", "Second, source", "Third source 3"];
+    let footers = [
+        names.join("; "),
+        format!("{}; and 1 more", names[..2].join("; ")),
+        format!("{}; and 2 more", names[0]),
+    ];
+    for (max_tokens, reserve) in (80..160).flat_map(|all| (0..60).map(move |some| (all, some))) {
+        let counter = |text: &str| text.len();
+        let packer = agentic_rag(max_tokens).reserve_tokens(reserve).counter(counter);
+        let packing = packer.pack("", &chunks)?;
+        if packing.kept.len() < chunks.len() {
+            continue;
+        }
+        for (chunk, citation) in chunks.iter().zip(citations(&packing, &chunks)) {
+            assert_eq!((&*chunk.source, chunk.id.as_deref()), (citation.source, citation.id));
+        }
+        let cited: usize = packing.kept.iter().map(|kept| kept.citation_tokens).sum();
+        assert_eq!(estimate_citation_tokens(&chunks, &counter), cited);
+        let room = (cited + reserve).min(max_tokens - packing.total_tokens - "\n\n".len());
+        let footer = footers.iter().map(|names| format!("Sources: {names}"));
+        let footer = footer.into_iter().find(|footer| footer.len() <= room);
+        assert_eq!(footer.unwrap_or_default(), sources_footer(&packer, &packing, &chunks));
+    }
+    Ok(())
+}
+
 fn chunks() -> impl Strategy<Value = Vec<Chunk>> {
     let name = "[a-c;, \r\n\u{2028}é日]{0,12}";
     let chunk = (

@@ -102,6 +102,14 @@ fn numbers() {
     let packing = packer.clone().min_score(0.5).pack("tea", &["tea", "rye"]).unwrap();
     assert_eq!(1, packing.kept.len());
     assert_eq!(MinScore::At(0.5), 0.5.into());
+    // Chunks that score 0 are in scope from 0 down, in a corpus too.
+    let chunks = ["tea", "rye", "oat"];
+    for (least, kept) in [(-1.0, 3), (0.0, 3), (0.1, 1)] {
+        let packer = Packer::new(9).min_score(least);
+        let packing = packer.pack("tea", &chunks).unwrap();
+        assert_eq!(kept, packing.kept.len());
+        assert_eq!(packing, packer.pack_corpus("tea", &Corpus::new(chunks)).unwrap());
+    }
     let error = packer.min_score(f64::NAN).pack("tea", &["tea"]).unwrap_err();
     assert_eq!("min_score must be a number, not NaN", error.to_string());
 }
