@@ -134,6 +134,8 @@ impl Hasher for Folded {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     /// Many texts that share a fingerprint are told apart, found, and removed.
@@ -145,6 +147,9 @@ mod tests {
         for index in 0..20 {
             assert_eq!(None, seen.find(7, index, text));
             seen.insert(7, index, text);
+            // Only where they are many, whole texts are hashed.
+            let is_crowd = matches!(seen.kept[&7], Bucket::Crowd(_));
+            assert_eq!(index as usize >= CROWD, is_crowd);
             for repeated in 0..=index {
                 assert_eq!(Some(repeated), seen.find(7, repeated + 20, text));
             }
@@ -153,5 +158,39 @@ mod tests {
             seen.remove(7, index, text);
             assert_eq!(None, seen.find(7, index + 20, text));
         }
+    }
+    /// A text that is removed is not found any more, and the others are.
+    #[test]
+    fn what_is_removed_is_not_found() {
+        let texts = ["tea", "rye", "oat", "tea", "rye", "oat"];
+        let text = |index: u32| Text::from(texts[index as usize]);
+        let mut seen = Seen::default();
+        (0..3).for_each(|index| seen.insert(7, index, text));
+        for left in (0..3).rev() {
+            seen.remove(7, left, text);
+            for index in 0..3 {
+                assert_eq!((index < left).then_some(index), seen.find(7, index + 3, text));
+            }
+        }
+    }
+
+    /// Fingerprints that differ in a few bits only are spread over a table, under keys as they are
+    /// drawn; under any key they differ.
+    #[test]
+    fn fingerprints_are_spread() {
+        let distinct = |numbers: Vec<u64>| numbers.into_iter().collect::<HashSet<_>>().len();
+        for shift in [0, 20] {
+            let hashes = |key| (0..4_096_u32).map(move |print| Keyed(key).hash_one(print << shift));
+            assert_eq!(4_096, distinct(hashes(1).collect()));
+            for key in [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED02] {
+                assert_eq!(4_096, distinct(hashes(key).collect()));
+                assert_eq!(128, distinct(hashes(key).map(|hash| hash >> 57).collect()));
+                assert!(1_500 < distinct(hashes(key).map(|hash| hash % 4_096).collect()));
+                let ones: u32 = hashes(key).map(u64::count_ones).sum();
+                assert!((30..=34).contains(&(ones / 4_096)), "{ones} bits of 64 in 4,096 numbers");
+            }
+        }
+        let random = RandomState::new();
+        assert_ne!(hash(&random, "tea".into()), hash(&random, "rye".into()));
     }
 }
