@@ -159,6 +159,7 @@ mod tests {
             assert_eq!(None, seen.find(7, index + 20, text));
         }
     }
+
     /// A text that is removed is not found any more, and the others are.
     #[test]
     fn what_is_removed_is_not_found() {
