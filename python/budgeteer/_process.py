@@ -9,10 +9,12 @@ thread in native code would crash the process.
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Protocol
 from weakref import WeakSet
 
@@ -56,10 +58,10 @@ def call_in_child(function: Callable[[], object]) -> None:
         os.register_at_fork(after_in_child=function)
 
 
-def load_numpy() -> None:
-    """Import numpy. A fork waits for that, as a child would wait for ever for half a module."""
+def load(name: str) -> ModuleType:
+    """Import a module. A fork waits for that, as a child would wait for ever for half of one."""
     with _importing:
-        import numpy  # noqa: F401, ICN001 - for those that import it next
+        return importlib.import_module(name)
 
 
 def wait_for(worker: Worker) -> None:
