@@ -30,6 +30,18 @@ class Renewed(Protocol):
         ...
 
 
+class Held(Protocol):
+    """Has what no process may be forked amid."""
+
+    def hold(self) -> None:
+        """Bring it to an end, and let nothing new begin."""
+        ...
+
+    def let_go(self) -> None:
+        """Let new work begin, in the thread that held it, of this process or of the forked one."""
+        ...
+
+
 class Worker(Protocol):
     """Has threads that may be in native code."""
 
@@ -39,6 +51,7 @@ class Worker(Protocol):
 
 
 _owners: WeakSet[Renewed] = WeakSet()
+_held: WeakSet[Held] = WeakSet()
 _workers: WeakSet[Worker] = WeakSet()
 _is_ending = False
 _importing = threading.RLock()
@@ -50,6 +63,11 @@ under_way = threading.local()
 def renew(owner: Renewed) -> None:
     """Renew *owner* in each forked process, before anything else runs there."""
     _owners.add(owner)
+
+
+def hold_at_fork(held: Held) -> None:
+    """Hold *held* while a process is forked."""
+    _held.add(held)
 
 
 def call_in_child(function: Callable[[], object]) -> None:
@@ -80,6 +98,18 @@ def is_over() -> bool:
     return _is_ending and threading.current_thread() is not threading.main_thread()
 
 
+def _hold_all() -> None:
+    _importing.acquire()
+    for held in list(_held):
+        held.hold()
+
+
+def _let_all_go() -> None:
+    for held in list(_held):
+        held.let_go()
+    _importing.release()
+
+
 def _renew_all() -> None:
     for owner in list(_owners):
         owner._begin_anew()  # noqa: SLF001 - for this module alone
@@ -95,8 +125,4 @@ def _end() -> None:
 
 call_in_child(_renew_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_importing.acquire,
-        after_in_parent=_importing.release,
-        after_in_child=_importing.release,
-    )
+    os.register_at_fork(before=_hold_all, after_in_parent=_let_all_go, after_in_child=_let_all_go)

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from budgeteer import _process
 from budgeteer._log import log
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ class Cache:
     """
     The file in *folder*, of at most *max_bytes*: the oldest rows are deleted first.
 
-    Safe to share between threads. A forked process must make its own.
+    Safe to share between threads. A forked process must make its own. The file is closed while a
+    process is forked: of SQLite's locks on it, which belong to a process, a child would believe
+    that it has them.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -72,6 +75,20 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._told = ""
+        self._holder: int | None = None
+        _process.hold_at_fork(self)
+
+    def hold(self) -> None:
+        """Close the file, and keep it closed; after `_BUSY_SECONDS` it is not waited for."""
+        if self._lock.acquire(timeout=_BUSY_SECONDS):
+            self._holder = threading.get_ident()
+            self._close()
+
+    def let_go(self) -> None:
+        """Let the next use open the file again."""
+        if self._holder == threading.get_ident():
+            self._holder = None
+            self._lock.release()
 
     def get(self, keys: Sequence[bytes], ends: float = math.inf) -> dict[bytes, Vectors]:
         """Return the stored vectors of *keys*; nobody is waited for after the time *ends*."""

@@ -74,6 +74,61 @@ def test_fork(endpoint, embedder, tmp_path):
     embedder.close()
 
 
+FORK_AMID_WRITES = """
+import os, sys, threading
+from pathlib import Path
+import numpy
+from budgeteer.embedding._cache import Cache
+
+vectors = numpy.ones((4, 8), "float32")
+
+def keys(first):
+    return [number.to_bytes(32, "little") for number in range(first, first + 4)]
+
+def write(until, cache):
+    first = 100
+    while not until.is_set():
+        cache.put(keys(first), vectors)
+        first += 4
+
+for nth in range(15):
+    folder = Path(sys.argv[1], str(nth))
+    cache, until = Cache(folder, 1 << 24), threading.Event()
+    cache.put(keys(0), vectors)
+    writing = threading.Thread(target=write, args=(until, cache))
+    writing.start()
+    until.wait(0.01)
+    ready, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = Cache(folder, 1 << 24)
+        own.put(keys(10), vectors)
+        os.read(ready, 1)  # until the parent has closed its file
+        own.put(keys(20), vectors)
+        os._exit(4 - len(own.get(keys(0))))
+    until.set()
+    writing.join()
+    cache.close()
+    os.write(told, b".")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [4, 4, 4] == [len(cache.get(keys(first))) for first in (0, 10, 20)], nth
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_amid_writes(tmp_path):
+    """A child that is forked while the cache is written has the file, and nothing is lost."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK_AMID_WRITES, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
 def test_close(endpoint, embedder, tmp_path):
     """close lets go of connections and file, twice as once; the next call opens them again."""
     embedder = with_options(embedder, cache_dir=tmp_path)
