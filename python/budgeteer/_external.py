@@ -7,12 +7,13 @@ untrusted: a special token in a text counts as plain text.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from budgeteer import _process, _validate
+from budgeteer import _validate
 from budgeteer._codes import TIKTOKEN
 from budgeteer._models import NATIVE
 from budgeteer.errors import CounterError, InvalidArgumentError
@@ -94,7 +95,7 @@ def tiktoken_counter(name: str) -> TiktokenCounter:
     if name in NATIVE:
         hint = f"; the counter {NATIVE[name]!r} counts the same without it"
     try:
-        tiktoken = _process.load("tiktoken")
+        tiktoken = importlib.import_module("tiktoken")
     except ImportError:
         raise CounterError(
             f"counter {full[:80]!r} needs tiktoken: pip install 'budgeteer[tiktoken]'{hint}"
@@ -141,7 +142,7 @@ def hf_counter(name: str, path: str, reason: str) -> HFCounter:
     if file is None:
         raise CounterError(f"counter {name[:80]!r}: {reason}")
     try:
-        _process.load("tokenizers")
+        importlib.import_module("tokenizers")
     except ImportError:
         raise CounterError(
             f"counter {name[:80]!r}: {reason}; the package tokenizers may count it: "
@@ -155,7 +156,7 @@ def hf_counter(name: str, path: str, reason: str) -> HFCounter:
 
 def _read(name: str, path: str) -> HFCounter:
     try:
-        tokenizers = _process.load("tokenizers")
+        tokenizers = importlib.import_module("tokenizers")
     except ImportError:
         raise CounterError(
             f"counter {name[:80]!r} needs tokenizers: pip install 'budgeteer[hf]'"

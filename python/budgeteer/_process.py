@@ -9,17 +9,18 @@ thread in native code would crash the process.
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import threading
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Protocol
 from weakref import WeakSet
 
 END_SECONDS = 1.0
 """The seconds that the end of a process waits for threads in native code."""
+
+_IMPORT_SECONDS = 10.0
+"""The seconds that a fork waits for an import."""
 
 
 class Renewed(Protocol):
@@ -27,18 +28,6 @@ class Renewed(Protocol):
 
     def _begin_anew(self) -> None:
         """Renew the resources that processes cannot share."""
-        ...
-
-
-class Held(Protocol):
-    """Has what no process may be forked amid."""
-
-    def hold(self) -> None:
-        """Bring it to an end, and let nothing new begin."""
-        ...
-
-    def let_go(self) -> None:
-        """Let new work begin, in the thread that held it, of this process or of the forked one."""
         ...
 
 
@@ -50,11 +39,46 @@ class Worker(Protocol):
         ...
 
 
+class ForkLock:
+    """
+    Makes a fork take *lock*, so that no process is forked amid what it guards.
+
+    A fork waits at most *seconds*, and then goes on without it: what is guarded might need
+    another lock that the fork holds. With *lock* it calls *then*.
+    """
+
+    def __init__(
+        self,
+        lock: threading.Lock | threading.RLock,
+        seconds: float,
+        then: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._lock = lock
+        self._seconds = seconds
+        self._then = then
+        self._holder: int | None = None
+        _fork_locks.add(self)
+
+    def take(self) -> None:
+        """Take the lock in the thread that forks."""
+        if self._lock.acquire(timeout=self._seconds):
+            self._holder = threading.get_ident()
+            self._then()
+
+    def let_go(self) -> None:
+        """Release the lock if this thread took it, or, in a child, the one that it comes from."""
+        if self._holder == threading.get_ident():
+            self._holder = None
+            self._lock.release()
+
+
 _owners: WeakSet[Renewed] = WeakSet()
-_held: WeakSet[Held] = WeakSet()
+_fork_locks: WeakSet[ForkLock] = WeakSet()
 _workers: WeakSet[Worker] = WeakSet()
 _is_ending = False
+
 _importing = threading.RLock()
+_import_at_fork = ForkLock(_importing, _IMPORT_SECONDS)
 
 under_way = threading.local()
 """The state of one of our threads: the event ``given_up`` is set when nobody waits any more."""
@@ -65,21 +89,16 @@ def renew(owner: Renewed) -> None:
     _owners.add(owner)
 
 
-def hold_at_fork(held: Held) -> None:
-    """Hold *held* while a process is forked."""
-    _held.add(held)
-
-
 def call_in_child(function: Callable[[], object]) -> None:
     """Call *function* in each forked process."""
     if hasattr(os, "register_at_fork"):  # Windows has no fork
         os.register_at_fork(after_in_child=function)
 
 
-def load(name: str) -> ModuleType:
-    """Import a module. A fork waits for that, as a child would wait for ever for half of one."""
+def load_numpy() -> None:
+    """Import numpy. A fork waits for that, as a child would wait for ever for half a module."""
     with _importing:
-        return importlib.import_module(name)
+        import numpy  # noqa: F401, ICN001 - for those that import it next
 
 
 def wait_for(worker: Worker) -> None:
@@ -98,16 +117,14 @@ def is_over() -> bool:
     return _is_ending and threading.current_thread() is not threading.main_thread()
 
 
-def _hold_all() -> None:
-    _importing.acquire()
-    for held in list(_held):
-        held.hold()
+def _take_all() -> None:
+    for lock in list(_fork_locks):
+        lock.take()
 
 
 def _let_all_go() -> None:
-    for held in list(_held):
-        held.let_go()
-    _importing.release()
+    for lock in list(_fork_locks):
+        lock.let_go()
 
 
 def _renew_all() -> None:
@@ -125,4 +142,4 @@ def _end() -> None:
 
 call_in_child(_renew_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_all, after_in_parent=_let_all_go, after_in_child=_let_all_go)
+    os.register_at_fork(before=_take_all, after_in_parent=_let_all_go, after_in_child=_let_all_go)

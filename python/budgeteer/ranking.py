@@ -207,7 +207,7 @@ def cosine_scores(query_vector: object, vectors: object) -> np.ndarray[Any, np.d
         array([0. , 0.8, 0. ])
 
     """
-    _process.load("numpy")
+    _process.load_numpy()
     import numpy as np
 
     names = ("query_vector", "vectors")
@@ -234,7 +234,7 @@ def _scores(
     scores: Any, _query: str, texts: Sequence[Any], titles: Sequence[Any] | None
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return a backend's scores as an array, or raise if it could not read a text."""
-    _process.load("numpy")
+    _process.load_numpy()
     import numpy as np
 
     if isinstance(scores, tuple):

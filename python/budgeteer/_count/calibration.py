@@ -396,7 +396,7 @@ class _Pairs:
 
 def _fitted(pairs: list[Pair], quantile: float) -> Correction:
     """Return the lowest correction that covers the share *quantile* of *pairs*."""
-    _process.load("numpy")
+    _process.load_numpy()
     import numpy as np
 
     estimated, billed = np.array(sorted(pairs), dtype=np.int64).T

@@ -147,7 +147,7 @@ class TokenCounter:
             [0, 2, 2]
 
         """
-        _process.load("numpy")
+        _process.load_numpy()
         import numpy as np
 
         column = text_column("texts", texts) if self._function is None else None

@@ -145,7 +145,7 @@ def _shape(found: Array) -> str:
 
 def _array(name: str, value: object) -> Array:
     """Return *value* as a contiguous float32 array: itself if it is one, else a copy."""
-    _process.load("numpy")
+    _process.load_numpy()
     import numpy as np
 
     wanted = f"{name} must be an array of float16, float32 or float64"
@@ -343,7 +343,7 @@ def _awaitable(method: str, answer: Any) -> Awaitable[Any]:
 
 def _answered(name: str, answer: object, count: int | None) -> Array:
     """Return an embedder's answer as checked vectors."""
-    _process.load("numpy")
+    _process.load_numpy()
     import numpy as np
 
     try:

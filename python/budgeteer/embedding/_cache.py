@@ -75,20 +75,7 @@ class Cache:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._told = ""
-        self._holder: int | None = None
-        _process.hold_at_fork(self)
-
-    def hold(self) -> None:
-        """Close the file, and keep it closed; after `_BUSY_SECONDS` it is not waited for."""
-        if self._lock.acquire(timeout=_BUSY_SECONDS):
-            self._holder = threading.get_ident()
-            self._close()
-
-    def let_go(self) -> None:
-        """Let the next use open the file again."""
-        if self._holder == threading.get_ident():
-            self._holder = None
-            self._lock.release()
+        self._at_fork = _process.ForkLock(self._lock, _BUSY_SECONDS, self._close)
 
     def get(self, keys: Sequence[bytes], ends: float = math.inf) -> dict[bytes, Vectors]:
         """Return the stored vectors of *keys*; nobody is waited for after the time *ends*."""

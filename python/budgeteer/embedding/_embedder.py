@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import ipaddress
 import math
 import os
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from budgeteer import _validate
-from budgeteer._process import load
 from budgeteer._public import public
 from budgeteer.embedding._cache import MIN_BYTES, Cache
 from budgeteer.embedding._job import QUERY, Job
@@ -383,7 +383,7 @@ def _restored(options: dict[str, Any]) -> OpenAIEmbedder:
 def _transport() -> ModuleType:
     """Import the module that imports httpx."""
     try:
-        return load("budgeteer.embedding._transport")
+        return importlib.import_module("budgeteer.embedding._transport")
     except ImportError:
         pass
     raise EmbeddingError("embedding needs httpx: pip install 'budgeteer[embeddings]'")

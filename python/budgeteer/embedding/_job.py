@@ -43,7 +43,7 @@ class Job:
         name: str = "texts[{}]",
         size: int | None = None,
     ) -> None:
-        _process.load("numpy")  # for what reads the cache and the answers, too
+        _process.load_numpy()  # for what reads the cache and the answers, too
         self._embedder = embedder
         self._cache = cache
         self._ends = ends
