@@ -12,8 +12,9 @@ use budgeteer::{
 };
 use proptest::prelude::*;
 
-/// A host without a counter of its own.
-struct Program;
+/// A host without a counter of its own. It writes down what each piece of work costs.
+#[derive(Default)]
+struct Program(Vec<usize>);
 
 impl Host for Program {
     type Error = Infallible;
@@ -37,9 +38,10 @@ impl Host for Program {
 
     fn work<R: Send>(
         &mut self,
-        _: usize,
+        cost: usize,
         work: impl FnOnce(&AtomicBool) -> R + Send,
     ) -> Result<R, Infallible> {
+        self.0.push(cost);
         Ok(work(&AtomicBool::new(false)))
     }
 }
@@ -57,8 +59,9 @@ fn assert_same(
     index: &Index,
 ) {
     let call = &plan.call(query.into(), budget);
-    let Ok(expected) = pipeline::run(call, batch, &mut Program);
-    let Ok(found) = pipeline::run_indexed(call, batch, &Arc::new(index.clone()), &mut Program);
+    let Ok(expected) = pipeline::run(call, batch, &mut Program::default());
+    let Ok(found) =
+        pipeline::run_indexed(call, batch, &Arc::new(index.clone()), &mut Program::default());
     assert_eq!(expected.text(call, batch), found.text(call, batch));
     assert_eq!(expected.total_tokens, found.total_tokens);
     assert_eq!(expected.scores(), found.scores());
@@ -198,8 +201,8 @@ fn a_plan_is_used_again_and_again() {
                     let (query, plan) = (format!("number {number}"), made());
                     let fresh = plan.call((*query).into(), budget);
                     let again = shared.call((*query).into(), budget);
-                    let Ok(expected) = pipeline::run(&fresh, batch, &mut Program);
-                    let Ok(found) = pipeline::run(&again, batch, &mut Program);
+                    let Ok(expected) = pipeline::run(&fresh, batch, &mut Program::default());
+                    let Ok(found) = pipeline::run(&again, batch, &mut Program::default());
                     assert_eq!(expected.text(&fresh, batch), found.text(&again, batch));
                     assert_eq!(rows(expected.dropped()), rows(found.dropped()));
                 }
@@ -220,8 +223,8 @@ fn a_call_brings_its_own_template() {
         let query = "tea".into();
         let own = Call { template: Some(&xml.template), ..plain.call(query, budget) };
         let expected = xml.call(query, budget);
-        let Ok(one) = pipeline::run(&own, &batch, &mut Program);
-        let Ok(other) = pipeline::run(&expected, &batch, &mut Program);
+        let Ok(one) = pipeline::run(&own, &batch, &mut Program::default());
+        let Ok(other) = pipeline::run(&expected, &batch, &mut Program::default());
         assert_eq!(other.text(&expected, &batch), one.text(&own, &batch));
         assert_eq!(other.total_tokens, one.total_tokens);
         assert!(one.text(&own, &batch).len().div_ceil(4) as u64 <= budget);
@@ -250,39 +253,6 @@ fn threads_share_an_index() {
     });
 }
 
-/// A host that writes down what each piece of work costs.
-#[derive(Default)]
-struct Clock(Vec<usize>);
-
-impl Host for Clock {
-    type Error = Infallible;
-
-    fn count(&mut self, _: Subject<'_>) -> Result<u64, Infallible> {
-        unreachable!("nothing is counted by the host")
-    }
-
-    fn tag(&mut self, index: usize) -> Result<Tag, Infallible> {
-        Ok(Tag::of_text(index))
-    }
-
-    fn write(&mut self, _: usize) -> Result<Vec<u8>, Infallible> {
-        unreachable!("no template is a function")
-    }
-
-    fn cite(&mut self, _: usize) -> Result<u64, Infallible> {
-        unreachable!("nothing is cited")
-    }
-
-    fn work<R: Send>(
-        &mut self,
-        cost: usize,
-        work: impl FnOnce(&AtomicBool) -> R + Send,
-    ) -> Result<R, Infallible> {
-        self.0.push(cost);
-        Ok(work(&AtomicBool::new(false)))
-    }
-}
-
 /// The host is told before many chunks are counted: as many as are likely to be kept, if a token has
 /// four code points. Counting one takes as long as reading eight.
 #[test]
@@ -300,8 +270,8 @@ fn the_host_is_told_before_many_chunks_are_counted() {
         let counting = Counting::Exact(exact.clone(), Factor::ONE);
         let ranking = Ranking::Input.into();
         let plan = Plan { max_chunks, ranking, ..plan(counting, Overflow::Skip) };
-        let (batch, mut clock) = (Documents::new(&texts), Clock::default());
-        let Ok(outcome) = pipeline::run(&plan.call("".into(), budget), &batch, &mut clock);
+        let (batch, mut host) = (Documents::new(&texts), Program::default());
+        let Ok(outcome) = pipeline::run(&plan.call("".into(), budget), &batch, &mut host);
         for kept in outcome.kept() {
             let counted = exact.count_text(
                 texts[kept.index as usize].as_str().into(),
@@ -310,7 +280,7 @@ fn the_host_is_told_before_many_chunks_are_counted() {
             );
             assert_eq!(counted, Some(kept.tokens));
         }
-        (clock.0, outcome.kept().len())
+        (host.0, outcome.kept().len())
     };
     let (reading, _) = costs(None, 0);
     for (max_chunks, budget, kept, counted) in [
