@@ -122,11 +122,11 @@ counter = get_counter("words")
 embedder = OpenAIEmbedder(api_key_env=None)
 
 calls = {
-    "count_batch": lambda: counter.count_batch(["tea"]),
-    "bm25_scores": lambda: bm25_scores("tea", ["tea"]),
-    "embed": lambda: embedder.embed([]),  # nothing is sent
+    "count_batch": (lambda: counter.count_batch(["tea"]), [1]),
+    "bm25_scores": (lambda: bm25_scores("tea", ["rye"]), [0.0]),
+    "embed": (lambda: embedder.embed([]), []),  # nothing is sent
 }
-call = calls[sys.argv[1]]
+call, expected = calls[sys.argv[1]]
 
 class Waiting:
     # It is asked for each module: the fork comes when numpy is half imported.
@@ -146,8 +146,7 @@ if child == 0:
     import signal
 
     signal.alarm(10)  # a child that hangs is ended by it
-    call()
-    os._exit(0)
+    os._exit(0 if call().tolist() == expected else 3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 thread.join()
 """
