@@ -16,7 +16,7 @@ use crate::corpus::bounds::Bounds;
 use crate::corpus::found::Later;
 use crate::corpus::sums::Rank;
 use crate::count::{Estimate, Exact, Factor};
-use crate::outcome::{Dropped, DroppedColumns, Reason};
+use crate::outcome::{Dropped, DroppedColumns, Kept, Reason};
 use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, sortable, unsortable};
 use crate::reading::Measures;
@@ -334,7 +334,7 @@ impl Filter<'_> {
 
     fn is_candidate(&self, index: u32) -> bool {
         let Self::Worthy { measures, limit, prints, kept } = self else { return true };
-        let repeats = prints.get(index as usize).is_some_and(|&print| kept.may_have(print));
+        let repeats = prints.get(index as usize).is_some_and(|&print| kept.has(print));
         repeats || measures.get(index).is_none_or(|measure| Self::is_small(measure, *limit))
     }
 
@@ -396,28 +396,59 @@ fn scan(
         }
     } else {
         for ((index, measure), &print) in measures.zip(prints) {
-            if (Filter::is_small(measure, limit) | kept.may_have(print)) && !visit(index) {
+            let is_small = Filter::is_small(measure, limit);
+            let may_count = is_small | kept.may_have(print);
+            if may_count && (is_small || kept.has(print)) && !visit(index) {
                 return;
             }
         }
     }
 }
 
-/// The fingerprints of the kept texts, by their low bits.
-struct Prints(Box<[u64; Self::WORDS]>);
+/// The fingerprints of the kept texts.
+struct Prints {
+    /// Ascending.
+    all: Vec<u32>,
+    /// A bit for each of their low bits, so that hardly any other one is sought
+    /// among them. Its length is a power of two.
+    low: Vec<u64>,
+}
 
 impl Prints {
-    const WORDS: usize = 1 << 10;
+    /// How many bits there are for each fingerprint.
+    const BITS: usize = 64;
 
-    fn place(print: u32) -> (usize, u64) {
-        (print as usize / 64 % Self::WORDS, 1 << (print % 64))
+    /// How many there are at least.
+    const FEWEST: usize = 1 << 16;
+
+    fn new(mut all: Vec<u32>) -> Self {
+        all.sort_unstable();
+        let bits = all.len().saturating_mul(Self::BITS).max(Self::FEWEST).next_power_of_two();
+        let mut low = vec![0; bits / 64];
+        for &print in &all {
+            let (word, bit) = Self::place(&low, print);
+            low[word] |= bit;
+        }
+        Self { all, low }
     }
 
     #[inline(always)]
     #[allow(clippy::inline_always)] // as above
+    fn place(low: &[u64], print: u32) -> (usize, u64) {
+        ((print as usize / 64) & (low.len() - 1), 1 << (print % 64))
+    }
+
+    /// Returns whether this may be one of them.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as above
     fn may_have(&self, print: u32) -> bool {
-        let (word, bit) = Self::place(print);
-        self.0[word] & bit != 0
+        let (word, bit) = Self::place(&self.low, print);
+        self.low[word] & bit != 0
+    }
+
+    /// Returns whether this is one of them.
+    fn has(&self, print: u32) -> bool {
+        self.may_have(print) && self.all.binary_search(&print).is_ok()
     }
 }
 
@@ -508,15 +539,9 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         if !self.is_full() && (stops || self.may_cut.is_some()) {
             return Filter::All; // the next chunk that does not fit must be seen
         }
-        let mut kept = Prints(Box::new([0; Prints::WORDS]));
-        if !self.is_full() {
-            for chunk in &self.admitted.kept {
-                if let Some(&print) = prints.get(chunk.index as usize) {
-                    let (word, bit) = Prints::place(print);
-                    kept.0[word] |= bit;
-                }
-            }
-        }
+        let kept = if self.is_full() { &[][..] } else { &self.admitted.kept };
+        let print = |chunk: &Kept| prints.get(chunk.index as usize).copied();
+        let kept = Prints::new(kept.iter().filter_map(print).collect());
         Filter::Worthy { measures, limit: self.unseen(meter).limit(), prints, kept }
     }
 
