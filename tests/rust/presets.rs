@@ -96,6 +96,20 @@ fn considered_documents_use_the_cap_up() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// A gate with a least score or a most of chunks says so, and not what the gate
+/// does.
+#[test]
+fn options_of_a_gate_are_explained() -> Result<(), budgeteer::Error> {
+    let packing = context_gate(120, 3).min_score(0.9).pack("green tea", &["green bread", "rye"])?;
+    let explained = [packing.explain(Some(0))?, packing.explain(Some(1))?];
+    assert_eq!("Chunk 0 (score 0.50) was dropped: its score is below min_score.", explained[0]);
+    assert!(explained[1].ends_with("it shares no keyword with the question."), "{explained:?}");
+    let chunks = ["green tea", "green tea leaf"];
+    let packing = context_gate(120, 3).max_chunks(1).pack("green tea", &chunks)?;
+    assert!(packing.explain(Some(1))?.ends_with("max_chunks was reached with 1 chunk kept."));
+    Ok(())
+}
+
 /// Two artifacts must not have the same identifier, and none a NaN priority.
 #[test]
 fn malformed_bundles() {

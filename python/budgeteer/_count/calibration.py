@@ -169,7 +169,8 @@ class Calibration:
             model: The model, as for `get_counter`. What is learned belongs to its name as it is
                 spelled here: ``openai/gpt-4o`` and ``gpt-4o-2024-08-06`` are not ``gpt-4o``.
             counter: What counted, as for `get_counter`; None is the counter of *model*. Pairs of
-                one model by different counters are kept apart.
+                one model by counters of different names are kept apart; the name of a function is
+                its ``__name__``, so two lambdas share theirs.
 
         Raises:
             InvalidArgumentError: A number is not an int or is out of range, or *model* or

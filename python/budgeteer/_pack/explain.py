@@ -73,23 +73,23 @@ def _why_scored(packing: Any, index: int) -> str:
 def why_dropped(packing: Any, dropped: Any) -> str:
     """Return why a chunk was dropped, without an end of the sentence."""
     if dropped.reason == "out_of_scope":
-        return _why_out_of_scope(packing)
+        return _why_out_of_scope(packing, dropped.score)
     if dropped.reason == "empty":
         also = ", or what the template writes for it" if packing._style == WRITTEN else ""
         return f"its text is empty{also}"
     if dropped.reason == "cap":
-        most = packing._max_docs
-        if most is not None:
-            return f"{counted(most, 'document')} had been considered before it"
-        return f"max_chunks was reached with {counted(packing._max_chunks or 0, 'chunk')} kept"
+        considered, most = packing._max_docs, packing._max_chunks
+        if considered is not None and (most is None or len(packing.kept) < most):
+            return f"{counted(considered, 'document')} had been considered before it"
+        return f"max_chunks was reached with {counted(most or 0, 'chunk')} kept"
     if dropped.reason == "duplicate":
         how = "repeats, or nearly," if packing._is_near else "equals"
         return f"its text {how} that of chunk {dropped.duplicate_of}, which is kept"
     return _why_no_room(packing, dropped)
 
 
-def _why_out_of_scope(packing: Any) -> str:
-    if packing._max_docs is not None:
+def _why_out_of_scope(packing: Any, score: float | None) -> str:
+    if packing._max_docs is not None and not score:
         return "it shares no keyword with the question"
     if packing._least is not None:
         return f"its score is below {packing._least:.2f}, the automatic min_score"

@@ -412,6 +412,19 @@ def test_explain(backend):
     ] == [packing.explain(i) for i in range(3)]
 
 
+def test_options_of_a_copy_are_explained(backend):
+    """A copy with a least score or a most of chunks says so, and not what the gate does."""
+    copy = replace(context_gate(), min_score=0.9).pack("green tea", ["green bread", "rye"])
+    assert [copy.explain(i) for i in range(2)] == [
+        "Chunk 0 (score 0.50) was dropped: its score is below min_score.",
+        "Chunk 1 (score 0.00) was dropped: it shares no keyword with the question.",
+    ]
+    copy = replace(context_gate(), max_chunks=1).pack("green tea", ["green tea", "green tea leaf"])
+    assert copy.explain(1) == (
+        "Chunk 1 (score 1.00) was dropped: max_chunks was reached with 1 chunk kept."
+    )
+
+
 def test_every_option_is_fixed():
     """The preset says each option of Packer, so that changed defaults change none."""
     assert context_gate() == context_gate(120, max_docs=3)

@@ -130,7 +130,9 @@ impl Packing {
     fn why_dropped(&self, dropped: &DroppedChunk) -> String {
         let maker = &self.maker;
         match dropped.reason {
-            Reason::OutOfScope if maker.max_docs.is_some() => {
+            Reason::OutOfScope
+                if maker.max_docs.is_some() && dropped.score.is_none_or(|score| score == 0.0) =>
+            {
                 "it shares no keyword with the question".into()
             }
             Reason::OutOfScope => match self.least {
@@ -141,7 +143,10 @@ impl Packing {
                 "its text is empty, or what the template writes for it".into()
             }
             Reason::Empty => "its text is empty".into(),
-            Reason::Cap if maker.max_docs.is_some() => {
+            Reason::Cap
+                if maker.max_docs.is_some()
+                    && maker.max_chunks.is_none_or(|most| self.kept.len() < most) =>
+            {
                 let documents = counted(maker.max_docs.unwrap_or_default(), "document");
                 format!("{documents} had been considered before it")
             }
