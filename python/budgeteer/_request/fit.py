@@ -74,7 +74,8 @@ def fit_request(
     it fits. Messages that have not changed since are not counted again.
 
     A request that fits comes back as it is, so fitting twice changes nothing. Nothing that is
-    given is changed.
+    given is changed. Messages and tools may be any iterable: one that is neither a list nor a
+    tuple, such as a generator, is read once, and the list of what it gave stands in a copy.
 
     Args:
         request: The request.
@@ -144,7 +145,7 @@ def fit_request(
         carries = whole.total > whole.most
         work = work if carries else whole
     if not work.is_changed and work.total <= work.most:
-        return work.answer(request)
+        return work.answer(reading.request)
     fitted = work.fit(steps)
     for _ in range(_TRIES if shown is not None else 0):
         # A template may write less or more around what is left: it is asked again.

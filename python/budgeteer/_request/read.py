@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
@@ -28,6 +29,12 @@ _REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "
 """What stands for messages or instructions that only the provider has."""
 
 _CONFIGS = ("config", "generation_config", "generationConfig")
+
+_LISTS = ("messages", "input", "tools", "functions")
+"""What is a list of messages or tools, unless it is a text or a section."""
+
+_READ = (*_LISTS, "contents", "system", "instructions", "system_instruction", "systemInstruction")
+"""What a request may have as an iterable, of which the clients' types allow any."""
 
 _OF_CHUNKS = ("query", "chunks", "packer", "min_tokens", "max_tokens")
 _OF_TOOLS = ("content", "select", "query", "keep", "max_tokens")
@@ -96,7 +103,7 @@ class Reading:
     What a request holds.
 
     Attributes:
-        request: The caller's request.
+        request: The caller's request; a copy with lists where it has other iterables.
         provider: Whose shape it has.
         key: The key of its messages.
         items: Its messages.
@@ -136,17 +143,49 @@ class Reading:
         return None if found is None else _validate.tokens(f"request[{name!r}]", found)
 
 
+def settled(request: Message) -> Message:
+    """
+    Return *request* with a list in the place of each iterable that is neither list nor tuple.
+
+    An iterator can be read once only, and the client must read it, too. It is a copy then.
+    """
+    made: dict[str, Any] = {}
+    for name in _READ:
+        value = request.get(name)
+        if isinstance(value, (str, list, tuple, Mapping)) or not isinstance(value, Iterable):
+            continue
+        # An object with fields may be an iterable of these, and one content of Gemini.
+        if name in _LISTS or isinstance(value, Iterator):
+            made[name] = _validate.batch(f"request[{name!r}]", value)
+    for name in _CONFIGS:
+        config = request.get(name)
+        if isinstance(config, Mapping):
+            inner = settled(config)
+            if inner is not config:
+                made[name] = inner
+    return with_fields(request, made) if made else request
+
+
+def with_fields(request: Message, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of *request* that has these *fields*."""
+    made: dict[str, Any] = copy(request) if isinstance(request, dict) else dict(request)
+    made.update(fields)
+    return made
+
+
 def read_request(request: object, known: Any = None) -> Reading:
     """
     Return what *request* holds; an error names what is not of a known shape.
 
-    Messages that are the same as in *known*, a `Counted`, are not read again.
+    Messages that are the same as in *known*, a `Counted`, are not read again. Everything is read
+    once: what is `settled` stands in the request of the result.
     """
     if not isinstance(request, Mapping):
         raise InvalidArgumentError(
             "request must be a mapping of the keyword arguments that are sent, "
             f"not {_validate.type_name(request)}"
         )
+    request = settled(request)
     found = [key for key in _KEYS if request.get(key) is not None]
     if len(found) != 1:
         raise InvalidArgumentError(

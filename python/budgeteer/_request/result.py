@@ -180,6 +180,7 @@ class FittedRequest:
     Attributes:
         request: The request, of the same shape. It is the caller's own object if nothing was
             changed, and else a copy; every message that is as it was is the caller's own object.
+            An iterable that is neither a list nor a tuple is a list in it.
         report: Its tokens by section, and each change.
         total_tokens: The tokens of the whole request.
 

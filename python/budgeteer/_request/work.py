@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
@@ -23,7 +22,7 @@ from budgeteer._messages.views import view_of, without_results
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
 from budgeteer._request.past import Counted, Past
-from budgeteer._request.read import Reading, read_item, texts_of
+from budgeteer._request.read import Reading, read_item, texts_of, with_fields
 from budgeteer._request.result import (
     Action,
     FittedRequest,
@@ -387,18 +386,16 @@ class Work:
         ]
         key = self.reading.key
         given = self.reading.request[key]
-        changed: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if self.reading.section is not None:
-            changed["tools"] = [self.reading.tools[i] for i in self.chosen]
+            fields["tools"] = [self.reading.tools[i] for i in self.chosen]
         items = _listed(given)
         if len(made) != len(items) or any(a is not b for a, b in zip(made, items, strict=True)):
-            changed[key] = tuple(made) if isinstance(given, tuple) else made
-        if not changed:
+            fields[key] = tuple(made) if isinstance(given, tuple) else made
+        if not fields:
             return self.reading.request
-        request = self.reading.request
-        answer: dict[str, Any] = copy(request) if isinstance(request, dict) else dict(request)
-        answer.update(changed)
-        if changed.get("tools") == []:
+        answer = with_fields(self.reading.request, fields)
+        if fields.get("tools") == []:
             for name in _WITH_TOOLS:
                 answer.pop(name, None)
         return answer

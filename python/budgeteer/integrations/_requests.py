@@ -14,6 +14,7 @@ from budgeteer._messages.messages import SYSTEM_ROLES, Counter, chosen, model_na
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.views import view_of
 from budgeteer._request.fit import fit_request
+from budgeteer._request.read import settled
 from budgeteer._request.result import FittedRequest
 
 _KEYS = ("messages", "input", "contents")
@@ -57,6 +58,7 @@ class Fitter:
 
     def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
         """Return the request that fits; the errors are those of `fit_request`."""
+        request = settled(request)  # what can be read once only is read here, too
         said = _said(_items(request))
         beginning = _beginning(request, said)
         with self._lock:

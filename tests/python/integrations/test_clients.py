@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from budgeteer import Section, fit_request
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations._requests import Fitter
 from budgeteer.integrations.anthropic import fitted as fitted_anthropic
 from budgeteer.integrations.openai import fitted as fitted_openai
 from budgeteer.window import count_messages, count_tools
@@ -224,6 +225,21 @@ def test_what_cannot_fit_is_not_sent(provider):
     with pytest.raises(InvalidArgumentError, match="previous_response_id"):
         client.responses.create(model="gpt-4o", input="Hello", previous_response_id="r0")
     assert [] == provider.seen
+
+
+def test_messages_that_can_be_read_once(provider):
+    """What the clients take as an iterable reaches the provider whole, and goes on as a list."""
+    client = fitted_openai(sync_openai(provider), context_window=2000)
+    for turns in (2, 3):
+        given = {"messages": (item for item in history(turns, 60)), "tools": iter([TOOL])}
+        client.chat.completions.create(model="gpt-4o", **given)
+        body = provider.seen[-1]
+        assert [history(turns, 60), [TOOL]] == [body["messages"], body["tools"]]
+    fit = Fitter("gpt-4o", 2000, None, None)
+    for turns in (2, 3):
+        sent = fit({"messages": iter(history(turns, 60))})
+        assert history(turns, 60) == sent.request["messages"]
+    assert sent.report.stable_prefix_tokens > 0
 
 
 @pytest.mark.parametrize(

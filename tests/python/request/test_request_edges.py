@@ -1,6 +1,7 @@
 """Requests that few clients send: nothing to leave out, odd shapes, and no room at all."""
 
 import json
+from collections import deque
 from types import MappingProxyType
 
 import pytest
@@ -298,3 +299,50 @@ def test_a_section_of_tools_has_no_weights():
     tools = Section("tools", TOOLS, select="bm25", query="tea", grow=2)
     with pytest.raises(InvalidArgumentError, match="not grow, which is for a Layout"):
         fitted(chat(tools=tools))
+
+
+CONTENT = {"role": "user", "parts": [{"text": "Green tea?"}]}
+READ_ONCE = {
+    "messages": ("messages", {"messages": [*TURNS]}),
+    "tools": ("tools", chat(tools=[TOOL])),
+    "input": ("input", {"input": [*TURNS]}),
+    "system": ("system", chat(system=[{"type": "text", "text": "Be brief."}])),
+    "contents": ("contents", {"contents": [CONTENT]}),
+    "system_instruction": (
+        "system_instruction",
+        {"contents": [CONTENT], "system_instruction": ["Be brief."]},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [iter, lambda items: (item for item in items)])
+@pytest.mark.parametrize("name", READ_ONCE)
+@pytest.mark.parametrize("window", [60, 10**4])
+def test_what_can_be_read_once(name, kind, window):
+    """An iterator is read once: the result has a list of what it gave, and counts as the list."""
+    key, request = READ_ONCE[name]
+    given = {**request, key: kind(request[key])}
+    whole, made = fitted(request, window), fitted(given, window)
+    assert whole.request == made.request
+    assert made.request is not given
+    assert whole.report.to_dict() == made.report.to_dict()
+
+
+def test_tools_of_a_config_that_can_be_read_once():
+    """The tools in a configuration of Gemini's are read once as well, in a copy of it."""
+    tool = {"functionDeclarations": [{"name": "read"}]}
+    config = {"tools": iter([tool])}
+    given = {"contents": "Hi", "config": config}
+    made = fitted(given)
+    assert {"contents": "Hi", "config": {"tools": [tool]}} == made.request
+    assert given["config"] is config
+
+
+def test_other_collections():
+    """A collection that is neither a list nor a tuple becomes a list, which goes on later."""
+    first = fitted({"messages": deque(TURNS)})
+    assert [*TURNS] == first.request["messages"]
+    more = [*TURNS, {"role": "assistant", "content": "Yes."}]
+    assert more == fitted({"messages": deque(more)}, previous=first).request["messages"]
+    with pytest.raises(InvalidArgumentError, match=r"request\['messages'\] must be a sequence"):
+        fitted({"messages": {1, 2}})
