@@ -13,10 +13,11 @@ from typing import Any
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, chosen, model_name
-from budgeteer._messages.trim import Trimmed, trim_messages
+from budgeteer._messages.trim import Trimmed
 from budgeteer._pack.packer import Packer
 from budgeteer._pydantic import check_known
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
+from budgeteer.integrations._histories import trimmed_history
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
 
@@ -166,6 +167,9 @@ class BudgetMemory(BaseChatStoreMemory):
     of them that is not the system's is the user's. All messages stay in the store. What left stays
     away, so that the beginning of the prompt stays the same for a provider's cache.
 
+    Chat engines read the memory before they add a question. Where the newest turn is answered and
+    does not fit, it is left out: only the system messages are returned then.
+
     Args:
         max_tokens: The most tokens of messages, from 0 on.
         model: The model whose costs and counter apply. None counts with ``o200k_base``.
@@ -175,7 +179,8 @@ class BudgetMemory(BaseChatStoreMemory):
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
-        BudgetExhaustedError: From `get`: what must stay does not fit, as from `trim_messages`.
+        BudgetExhaustedError: From `get`: the system messages do not fit, or a question or tool
+            result that waits for an answer does not, as from `trim_messages`.
 
     Examples:
         >>> from llama_index.core.llms import ChatMessage
@@ -320,7 +325,7 @@ class BudgetMemory(BaseChatStoreMemory):
                 f"the messages have no room: max_tokens {self.max_tokens} - {around} around them "
                 f"= {room}"
             )
-        self._previous = trim_messages(
+        self._previous = trimmed_history(
             messages,
             room,
             counter=self.counter,

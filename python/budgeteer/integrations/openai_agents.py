@@ -10,8 +10,8 @@ from typing import Any
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, chosen
-from budgeteer._messages.trim import trim_messages
 from budgeteer.errors import InvalidArgumentError
+from budgeteer.integrations._histories import trimmed_history
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter
 
@@ -103,6 +103,9 @@ class BudgetSession:
     time to the next as long as it can. For the whole of a request, instructions and tools
     included, take `input_filter`; both go together.
 
+    A run reads the session before it adds its question. Where the newest turn is answered and does
+    not fit, it is left out: only the system messages are read then.
+
     Args:
         session: The session that keeps the items, such as ``SQLiteSession``.
         max_tokens: The most tokens of the items that are read, from 0 on.
@@ -112,6 +115,8 @@ class BudgetSession:
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range.
+        BudgetExhaustedError: From `get_items`: the system messages do not fit, or a question or
+            tool result that waits for an answer does not.
 
     Examples:
         >>> import asyncio
@@ -140,7 +145,7 @@ class BudgetSession:
         self.session_id: str = session.session_id
         self.session_settings: SessionSettings | None = getattr(session, "session_settings", None)
         self._trim = partial(
-            trim_messages,
+            trimmed_history,
             max_tokens=_validate.tokens("max_tokens", max_tokens),
             model=model,
             counter=chosen(counter, model),

@@ -12,7 +12,7 @@ pytest.importorskip("llama_index.core")
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.llms import ChatMessage, MockLLM
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
@@ -225,6 +225,58 @@ def test_a_memory_fits():
     assert [] == memory.get()
     with pytest.raises(BudgetExhaustedError, match="400 - 401 around them = -1"):
         memory.get(initial_token_count=401)
+
+
+LONG = ChatMessage("Rye. " * 700, role="assistant")
+
+
+def test_an_answer_that_does_not_fit():
+    """The conversation goes on after an answer that is larger than the memory."""
+    brief = ChatMessage("Be brief.", role="system")
+    for before in ([], [brief], [brief, *turn(0)]):
+        memory = BudgetMemory.from_defaults(
+            chat_history=[*before, ChatMessage("Rye?", role="user")],
+            max_tokens=300,
+            model="gpt-4o",
+        )
+        memory.put(LONG)
+        system = before[:1]
+        assert system == memory.get(input="And tea?") == asyncio.run(memory.aget())
+        asked = [ChatMessage("And tea?", role="user"), ChatMessage("Mild.", role="assistant")]
+        for i in range(2):
+            memory.put(asked[i])
+            assert [*system, *asked[: i + 1]] == memory.get()
+        assert len(before) + 4 == len(memory.get_all())
+
+
+def test_what_waits_for_an_answer_stays():
+    """A question, a call or a result that does not fit is an error, as the model must see it."""
+    rounds = turn(0)[1:]
+    for turns in ([], [LONG], [rounds[0], LONG], rounds[:2] * 30):
+        memory = BudgetMemory(max_tokens=300, model="gpt-4o")
+        for message in [ChatMessage("Rye? " * 200, role="user"), *turns]:
+            memory.put(message)
+        if turns == [LONG]:
+            assert [] == memory.get()
+            continue
+        with pytest.raises(BudgetExhaustedError, match="newest message of the user"):
+            memory.get()
+    memory = BudgetMemory(max_tokens=300, model="gpt-4o")
+    for message in (ChatMessage("Be brief. " * 200, role="system"), *turn(0)):
+        memory.put(message)
+    with pytest.raises(BudgetExhaustedError, match="system messages do not fit"):
+        memory.get()
+
+
+def test_a_chat_engine_goes_on():
+    """A chat engine that reads the memory before it asks goes on after a large turn."""
+    memory = BudgetMemory(max_tokens=300, model="gpt-4o")
+    options = {"retriever": Retriever(nodes([1])), "llm": MockLLM(max_tokens=9)}
+    engine = ContextChatEngine.from_defaults(memory=memory, **options)
+    for text in ("Rye? " * 400, "And tea?", "And?"):
+        assert str(engine.chat(text))
+    assert 6 == len(memory.get_all())
+    assert ["And tea?", "And?"] == [message.content for message in memory.get()[::2]]
 
 
 def test_a_chat_engine_with_a_memory():

@@ -175,6 +175,42 @@ def test_a_session_that_fits(provider, limit):
     assert before == body["input"][: len(before)]
 
 
+LONG = {"role": "assistant", "content": "Rye. " * 700}
+REASONING = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "e" * 9000}
+DRAWN = {"type": "image_generation_call", "id": "i", "status": "completed", "result": "e" * 9000}
+
+
+@pytest.mark.parametrize("last", [[LONG], [REASONING, LONG], [*items(2)[-3:-1], LONG], [DRAWN]])
+def test_an_answer_that_does_not_fit(provider, last):
+    """A run goes on after an answer that is larger than the session may read."""
+    whole = SQLiteSession("house")
+    session = BudgetSession(whole, 300, model="gpt-4o")
+
+    async def talk():
+        await session.add_items([*items(1), {"role": "user", "content": "Rye?"}, *last])
+        before = await session.get_items()
+        await run(provider, OpenAIResponsesModel, 100_000, "And tea?", session)
+        return before, await session.get_items(), await whole.get_items()
+
+    before, after, everything = asyncio.run(talk())
+    whole.close()
+    assert [] == before
+    assert "And tea?" == after[0]["content"]
+    assert 5 + len(last) + 2 == len(everything)
+    [body] = provider.seen
+    assert ["And tea?"] == [item["content"] for item in body["input"]]
+
+
+@pytest.mark.parametrize("last", [[], [REASONING], [LONG, items(1)[1]], [items(1)[1], LONG]])
+def test_what_waits_for_an_answer_stays(last):
+    """A question, or a call without its output, that does not fit is an error."""
+    session = BudgetSession(SQLiteSession("house"), 300, model="gpt-4o")
+    asyncio.run(session.add_items([{"role": "user", "content": "Rye? " * 300}, *last]))
+    with pytest.raises(BudgetExhaustedError, match="newest message of the user"):
+        asyncio.run(session.get_items())
+    session.session.close()
+
+
 def test_a_session_is_one(provider):
     """It is a session for the package, and passes on what it is not asked to change."""
     whole = SQLiteSession("house")
