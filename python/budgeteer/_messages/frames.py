@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 Rule: TypeAlias = Literal["published rule", "measured", "bound", "estimate"]
 """
 What a number of tokens rests on beside its counter.
 
-A maker's rule, bills and counts of others, a figure that is not exceeded, or a relative's rule.
+A maker's rule, bills and counts of others, a figure that is not exceeded, or a relative's rule and
+other guesses that err high. The later ones say less.
 """
+_RULES: tuple[Rule, ...] = get_args(Rule)
+
+
+def weakest(rules: Iterable[Rule]) -> Rule:
+    """Return what a sum rests on whose parts rest on these."""
+    return max(rules, key=_RULES.index)
 
 
 class Frame(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
-from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.frames import Frame, Rule, frame_of, weakest
 from budgeteer._messages.media import (
     CHARS_PER_TOKEN,
     IMAGES,
@@ -170,13 +170,13 @@ class MessageCosts:
         family: What stands around the messages.
         is_exact: Whether nothing so far was estimated.
         media: The tokens of images, audio, documents and files so far.
-        has_bound: Whether some of these are the most that they may take.
+        media_basis: What these rest on, by the weakest of them.
 
     """
 
     __slots__ = (
         *("_around", "_count", "_model", "_per_message", "_per_name", "_roles"),
-        *("family", "has_bound", "is_exact", "media"),
+        *("family", "is_exact", "media", "media_basis"),
     )
 
     def __init__(
@@ -194,7 +194,7 @@ class MessageCosts:
         self._around: int | None = None
         self.is_exact = frame.is_exact
         self.media = 0
-        self.has_bound = False
+        self.media_basis: Rule = "published rule"
 
     @property
     def around(self) -> int:
@@ -309,11 +309,7 @@ class MessageCosts:
             tokens += self.family.per_result
             return tokens + self._content(f"{where}['content']", inner, result, result)
         if kind in IMAGES:
-            tokens, rule = image_cost(where, part, self._model)
-            self.is_exact &= rule == "published rule"
-            self.has_bound |= rule == "bound"
-            self.media += tokens
-            return tokens
+            return self._media(*image_cost(where, part, self._model))
         # The keys of a part without a type say what it is, as in {"document": ...}.
         named = " ".join(map(str, part)) if kind is None else kind
         if kind == "document" and _has_text(part):
@@ -321,15 +317,17 @@ class MessageCosts:
             return _tokens(where, part, count)
         found = file_cost(named, part, self._model)
         if found is not None:
-            self.is_exact &= found[1] == "published rule"
-            self.has_bound |= found[1] == "bound"
-            self.media += found[0]
-            return found[0]
+            return self._media(*found)
         self.is_exact = False
         tokens, is_media = _unknown(where, named, part, count)
-        if is_media:
-            self.media += tokens
-            self.has_bound = True
+        # What it only refers to may be of any size.
+        return self._media(tokens, "estimate") if is_media else tokens
+
+    def _media(self, tokens: int, basis: Rule) -> int:
+        """Note and return the tokens of an image, audio, a document or a file."""
+        self.is_exact &= basis == "published rule"
+        self.media_basis = weakest((self.media_basis, basis))
+        self.media += tokens
         return tokens
 
 

@@ -36,7 +36,8 @@ class SectionTokens:
         tokens_before: Its tokens in the request that was given.
         tokens: Its tokens in the request that fits.
         basis: What they rest on: ``published rule``, ``measured`` (bills and counts), ``bound``
-            (not more than this) or ``estimate`` (the rule of a relative).
+            (not more than this) or ``estimate`` (the rule of a relative, or a file whose size is
+            not known).
         source: Where that is from, with a date.
 
     Examples:

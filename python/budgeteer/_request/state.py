@@ -9,6 +9,7 @@ from typing import Any
 from budgeteer import _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._layout.section import Section
+from budgeteer._messages.frames import Rule
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import Slot, replaced, slots_of, with_text
@@ -60,7 +61,7 @@ class Entry:
         chunk_tokens: The tokens of that text, and before anything was sacrificed.
         gone: Why it is left out, None if it stays.
         is_exact: Whether nothing of it was estimated.
-        has_bound: Whether a part of it is the most that it may take.
+        media_basis: What the tokens of its media rest on.
         lost: The tokens that it lost before this fitting, None if it is as given.
         lost_by: Why it lost them.
 
@@ -74,7 +75,8 @@ class Entry:
     gone: str | None = None
     lost: int | None = None
     lost_by = "before"
-    is_exact, has_bound = True, False
+    is_exact = True
+    media_basis: Rule = "published rule"
 
     def __init__(self, item: Item, costs: MessageCosts, count: Callable[[str], int]) -> None:
         """Count the message."""
@@ -84,7 +86,7 @@ class Entry:
             self.fixed = costs.frame(item.role) + count(fields["content"])
             return
         media = costs.media
-        costs.is_exact, costs.has_bound = True, False
+        costs.is_exact, costs.media_basis = True, "published rule"
         if not item.results:
             self.fixed = costs.of_view(item.place, fields)
         elif item.shape == "chat" and type(fields.get("content")) is str:
@@ -103,18 +105,15 @@ class Entry:
             if len(texts) != len(self.results):  # a media part of a result counts as fixed
                 self.fixed += sum(map(count, texts)) - self.result_tokens
         self.media = costs.media - media
-        self.is_exact, self.has_bound = costs.is_exact, costs.has_bound
+        self.is_exact, self.media_basis = costs.is_exact, costs.media_basis
 
     def anew(self) -> Entry:
         """Return an entry of the same message as it was when it was counted."""
         entry = object.__new__(Entry)
         entry.item, entry.fixed = self.item, self.fixed
         if not self.item.is_plain:
-            entry.media, entry.is_exact, entry.has_bound = (
-                self.media,
-                self.is_exact,
-                self.has_bound,
-            )
+            entry.media, entry.media_basis = self.media, self.media_basis
+            entry.is_exact = self.is_exact
             entry.results = [Result(result.slot, result.before) for result in self.results]
         return entry
 

@@ -13,7 +13,7 @@ from budgeteer._backend import backend
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
-from budgeteer._messages.frames import Frame, frame_of
+from budgeteer._messages.frames import Frame, frame_of, weakest
 from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
@@ -52,7 +52,7 @@ _REASONS = {
 _WITH_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 """What providers refuse in a request without tools."""
 
-_IS_EXACT, _HAS_BOUND = attrgetter("is_exact"), attrgetter("has_bound")
+_IS_EXACT, _MEDIA_BASIS = attrgetter("is_exact"), attrgetter("media_basis")
 
 _BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
 
@@ -86,13 +86,13 @@ class Work:
         self.system = 0 if system is None else self.costs.of("system", system)
         past = None if previous is None else previous._past  # noqa: SLF001 - of this package
         counted = None if past is None or template is not None else past.counted
-        is_exact, has_bound = self.costs.is_exact, self.costs.has_bound
+        is_exact, media_basis = self.costs.is_exact, self.costs.media_basis
         self.entries = [
             (counted and counted.entry(item, counter, name)) or Entry(item, self.costs, count)
             for item in reading.items
         ]
         self.is_exact = is_exact and all(map(_IS_EXACT, self.entries))
-        self.has_bound = has_bound or any(map(_HAS_BOUND, self.entries))
+        self.media_basis = weakest({media_basis, *map(_MEDIA_BASIS, self.entries)})
         for i in reading.history.orphans:
             self.entries[i].gone = "orphan"
         self.previous = previous
@@ -472,13 +472,15 @@ class Work:
             sizes["system"] += self.system
             sizes["history"] += around
         source = f"{frame.source}; texts: {self.counter.source}"
-        basis = "bound" if self.has_bound else "published rule"
         rules: dict[str, tuple[Any, str]] = {
             "system": (frame.basis, source),
             "history": (frame.basis, source),
             "tool_results": (frame.basis, f"texts: {self.counter.source}"),
             "chunks": (frame.basis, f"texts: {self.counter.source}"),
-            "media": (basis, "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)"),
+            "media": (
+                self.media_basis,
+                "guides of OpenAI, Anthropic (2026-06) and Google (2025-11)",
+            ),
         }
         costs = {
             "tools": self.tools,
