@@ -97,10 +97,7 @@ class ModelLimits:
             if value is not None or name != "max_output_tokens":
                 object.__setattr__(self, name, _validate.tokens(name, value))
         _factor("calibration", self.calibration)
-        if not isinstance(self.known, bool):
-            raise InvalidArgumentError(
-                f"known must be a bool, not {_validate.type_name(self.known)}"
-            )
+        object.__setattr__(self, "known", _validate.flag("known", self.known))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -167,8 +164,7 @@ def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimit
         (128000, False, 'gpt-4o')
 
     """
-    if not isinstance(strict, bool):
-        raise InvalidArgumentError(f"strict must be a bool, not {_validate.type_name(strict)}")
+    strict = _validate.flag("strict", strict)
     limits = name if isinstance(name, ModelLimits) else _limits_of(_validate.text("model", name))
     if strict and not limits.known:
         known = (*_own, *_environment(), *_table().models)

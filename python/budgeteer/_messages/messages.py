@@ -372,10 +372,7 @@ def count_tools(
     model_name(model)  # checked though the counter replaces it
     counted = chosen(counter, model)
     items = _validate.batch("tools", tools)
-    if not isinstance(has_system_message, bool):
-        raise InvalidArgumentError(
-            f"has_system_message must be a bool, not {_validate.type_name(has_system_message)}"
-        )
+    has_system_message = _validate.flag("has_system_message", has_system_message)
     extra = _choice_tokens(tool_choice, counted)
     if not items:
         return 0

@@ -108,7 +108,9 @@ class Template:
     def _check_nonce(self) -> None:
         if isinstance(self.nonce, str):
             object.__setattr__(self, "nonce", plain_text("nonce", self.nonce))
-        elif not isinstance(self.nonce, bool):
+        elif _validate.is_bool(self.nonce):
+            object.__setattr__(self, "nonce", bool(self.nonce))
+        else:
             raise InvalidArgumentError(
                 f"nonce must be True, False or a str, not {_validate.type_name(self.nonce)}"
             )

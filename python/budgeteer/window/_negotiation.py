@@ -192,9 +192,8 @@ def negotiate(
     margin = _margin(safety_margin, limits)
     floor = _validate.tokens("min_output_tokens", min_output_tokens)
     per_message = _validate.tokens("tokens_per_message", tokens_per_message)
-    for name, flag in (("cap_output", cap_output), ("strict", strict)):
-        if not isinstance(flag, bool):
-            raise InvalidArgumentError(f"{name} must be a bool, not {_validate.type_name(flag)}")
+    cap_output = _validate.flag("cap_output", cap_output)
+    strict = _validate.flag("strict", strict)
     counting = get_counter("chars_div4" if counter is None else counter)
     system = (
         None if system_tokens is None else text_or_tokens("system_tokens", system_tokens, counting)

@@ -3,9 +3,11 @@
 import json
 import logging
 import pickle
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,6 +178,21 @@ def test_the_inputs_own_limit():
 
     assert (275_500, True) == (found.input_token_count, found.overflows_window)
     assert found.available_tokens > 100_000
+
+
+def test_flags_of_numpy():
+    """A bool of numpy's is one, as it is for every other function."""
+    options = {"model": "gpt-3.5-turbo", "messages": 1, "max_output_tokens": 9000}
+    for flag in (True, False):
+        own = negotiate(**options, cap_output=flag, strict=flag)
+        assert own == negotiate(**options, cap_output=np.bool_(flag), strict=np.bool_(flag))
+    assert model_limits("gpt-4o") == model_limits("gpt-4o", strict=np.bool_(True))
+    known = replace(model_limits("gpt-4o"), known=np.bool_(True)).known
+    assert known is True
+    tools = [TOOL]
+    assert count_tools(tools, has_system_message=np.bool_(True)) == count_tools(
+        tools, has_system_message=True
+    )
 
 
 def test_capping_the_answer():
