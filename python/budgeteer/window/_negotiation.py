@@ -198,6 +198,8 @@ def negotiate(
     system = (
         None if system_tokens is None else text_or_tokens("system_tokens", system_tokens, counting)
     )
+    if not _is_number(messages):
+        messages = _validate.batch("messages", messages)  # once: an iterator cannot be read again
     message_count, message_tokens = _messages(messages, per_message, counter, limits)
     is_among = not _is_number(messages) and has_system(messages)  # type: ignore[arg-type]
     is_guessed = system is None and not is_among
@@ -330,12 +332,11 @@ def _messages(
     if _is_number(messages):
         number = _validate.tokens("messages", messages)
         return number, MessageCount(number * per_message, is_exact=number == 0)
-    items = _validate.batch("messages", messages)
-    for i, item in enumerate(items):
+    for i, item in enumerate(messages):
         mapping(f"messages[{i}]", item)
     if counter is None:
-        return len(items), MessageCount(len(items) * per_message, is_exact=False)
-    return len(items), count_messages(items, counter=counter, model=limits)
+        return len(messages), MessageCount(len(messages) * per_message, is_exact=False)
+    return len(messages), count_messages(messages, counter=counter, model=limits)
 
 
 def _memories(

@@ -260,6 +260,19 @@ def test_a_system_message_of_any_shape_is_one():
     assert (0, True) == (found.system_tokens, found.is_exact)
 
 
+@pytest.mark.parametrize("counter", [None, "gpt-4o"])
+def test_messages_that_can_be_read_once(counter):
+    """An iterator of messages counts as its list, its system message and number included."""
+    options = {"model": "gpt-4o", "max_output_tokens": 900, "counter": counter}
+    system = {"role": "system", "content": "Be brief."}
+    for messages in ([system, *create_messages(2)], create_messages(2), []):
+        whole = negotiate(messages=messages, tools=[TOOL], memories=["a"], **options)
+        once = negotiate(
+            messages=iter(messages), tools=iter([TOOL]), memories=iter(["a"]), **options
+        )
+        assert whole == once
+
+
 TOOL = {"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}}}
 
 
