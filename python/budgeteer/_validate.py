@@ -73,10 +73,10 @@ def shown(number: int) -> str:
     return f"{'a negative' if number < 0 else 'an'} int of {number.bit_length()} bits"
 
 
-def number(name: str, value: object) -> float:
+def number(name: str, value: object, allowed: str = "a float") -> float:
     """Return *value* as a float. Infinities pass; NaN, bool, text and other types do not."""
     number = value if type(value) is float else None
-    if number is None and not is_bool(value) and not isinstance(value, (str, bytes, bytearray)):
+    if number is None and not _is_no_number(value):
         try:
             number = float(value)  # type: ignore[arg-type]
         except OverflowError:
@@ -84,10 +84,18 @@ def number(name: str, value: object) -> float:
         except (TypeError, ValueError):
             number = None
     if number is None:
-        raise InvalidArgumentError(f"{name} must be a float, not {type_name(value)}")
+        raise InvalidArgumentError(f"{name} must be {allowed}, not {type_name(value)}")
     if math.isnan(number):
         raise InvalidArgumentError(f"{name} must be a number, not NaN")
     return number
+
+
+def _is_no_number(value: object) -> bool:
+    """Return whether *value* is none though a float can be made of it."""
+    if is_bool(value) or isinstance(value, (str, bytes, bytearray)):
+        return True
+    # Of numpy's times, a float tells how many they have of their unit, and not which.
+    return getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M")
 
 
 def number_between(

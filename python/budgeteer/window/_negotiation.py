@@ -36,6 +36,7 @@ _AUTO: tuple[Auto, ...] = get_args(Auto)
 KNOWN_MARGIN, UNKNOWN_MARGIN = 50, 200
 SYSTEM_TOKENS = 500
 _DAY = 86_400.0
+_TIME = "a datetime, ISO 8601 text or seconds since 1970"
 _TIMES = ("created_at", "createdAt", "timestamp")
 
 
@@ -360,7 +361,7 @@ def _memories(
         elif isinstance(memory, Mapping):
             key = "content" if "content" in memory else "text"
             text = _validate.text(f"{where}[{key!r}]", memory.get(key))
-            if memory.get("importance") is not None:
+            if not _is_none(memory.get("importance")):
                 importance = _validate.number(f"{where}['importance']", memory["importance"])
             age = _age(where, memory, now)
         else:
@@ -380,12 +381,17 @@ def _memories(
 
 def _age(where: str, memory: Mapping[str, Any], now: float) -> float:
     """Return the age of a memory in days, minus infinity if it states none."""
-    if memory.get("age_days") is not None:
+    if not _is_none(memory.get("age_days")):
         return _validate.number(f"{where}['age_days']", memory["age_days"])
     for key in _TIMES:
-        if memory.get(key) is not None:
+        if not _is_none(memory.get(key)):
             return (now - _seconds(f"{where}[{key!r}]", memory[key])) / _DAY
     return -math.inf
+
+
+def _is_none(value: object) -> bool:
+    """Return whether a figure is not stated: None, or what pandas has for none; NaN is refused."""
+    return not isinstance(value, float) and _validate.is_null(value)
 
 
 def _seconds(name: str, value: object) -> float:
@@ -395,12 +401,12 @@ def _seconds(name: str, value: object) -> float:
             value = datetime.fromisoformat(value.replace("Z", "+00:00"))
         except ValueError:
             raise InvalidArgumentError(
-                f"{name} must be an ISO 8601 time where it is text"
+                f"{name} must be {_TIME}; the text is not of that form"
             ) from None
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and not _is_none(value):  # pandas' NaT is one
         zoned = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
         return zoned.timestamp()
-    return _validate.number(name, value)
+    return _validate.number(name, value, _TIME)
 
 
 def _log(negotiation: Negotiation) -> None:

@@ -238,6 +238,8 @@ BAD_SCORES = [
     ("secret", "must be a float, not str"),
     (b"1", "must be a float, not bytes"),
     ([1.0], "must be a float, not list"),
+    (np.datetime64("2026-11-21", "ns"), "must be a float, not datetime64"),
+    (np.timedelta64(1, "s"), "must be a float, not timedelta64"),
 ]
 
 

@@ -4,10 +4,11 @@ import json
 import logging
 import pickle
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from budgeteer.window import (
     safe_message_count,
 )
 
+TIME = "a datetime, ISO 8601 text or seconds since 1970"
 NOW = datetime(2026, 11, 21, tzinfo=timezone.utc)
 
 
@@ -359,6 +361,9 @@ def test_dynamic_safety_margin(model, margin):
         ({"timestamp": NOW.timestamp() - 8 * 86_400}, False),
         ({"timestamp": datetime(2026, 11, 14)}, True),  # noqa: DTZ001 - taken for UTC
         ({"importance": None}, True),
+        ({"importance": pd.NA, "age_days": pd.NA, "created_at": pd.NaT}, True),
+        ({"created_at": pd.NaT, "timestamp": pd.Timestamp("2025-11-21", tz="UTC")}, False),
+        ({"created_at": pd.Timestamp("2026-11-20")}, True),
         ({}, True),
     ],
 )
@@ -524,12 +529,21 @@ def test_it_is_data():
         ({"memories": [{"text": "a", "age_days": float("nan")}]},
          "memories[0]['age_days'] must be a number, not NaN"),
         ({"memories": [{"text": "a", "created_at": "soon"}]},
-         "memories[0]['created_at'] must be an ISO 8601 time where it is text"),
+         f"memories[0]['created_at'] must be {TIME}; the text is not of that form"),
+        *(
+            ({"memories": [{"text": "a", "created_at": value}]},
+             f"memories[0]['created_at'] must be {TIME}, not {type(value).__name__}")
+            for value in (np.datetime64("2025-11-21", "ns"), np.datetime64("2025-11-21"),
+                          np.timedelta64(1, "s"), date(2025, 11, 21), True)
+        ),
+        ({"memories": [{"text": "a", "age_days": np.timedelta64(1, "D")}]},
+         "memories[0]['age_days'] must be a float, not timedelta64"),
+        ({"now": pd.NaT}, f"now must be {TIME}, not NaTType"),
         ({"min_importance": None}, "min_importance must be a float, not None"),
         ({"max_memory_age_days": "x"}, "max_memory_age_days must be a float, not str"),
         ({"max_memory_tokens": -1}, "max_memory_tokens must be from 0 to"),
         ({"tools": [3]}, "tools[0] must be a mapping, not int"),
-        ({"now": "later"}, "now must be an ISO 8601 time where it is text"),
+        ({"now": "later"}, f"now must be {TIME}; the text is not of that form"),
         ({"strict": 1}, "strict must be a bool, not int"),
         ({"cap_output": None}, "cap_output must be a bool, not None"),
     ],
