@@ -251,12 +251,15 @@ def template_of(name: str, value: object, objects: str = "a Template") -> Templa
     """Return *value* if it is a template, or the template with that name."""
     if isinstance(value, Template):
         return value
-    if not isinstance(value, str):
-        listed = ", ".join(map(repr, STYLES))
-        raise InvalidArgumentError(
-            f"{name} must be one of {listed} or {objects}, not {_validate.type_name(value)}"
-        )
-    return _NAMED[_validate.choice(name, value, STYLES)]
+    if isinstance(value, str) and value in STYLES:
+        return _NAMED[value]
+    found, hint = _validate.type_name(value), ""
+    if isinstance(value, str):
+        found, hint = f"{value[:80]!r}", _validate.did_you_mean(value, STYLES)
+        if "{" in value:
+            hint = f": a format string is given as Template({found})"
+    listed = ", ".join(map(repr, STYLES))
+    raise InvalidArgumentError(f"{name} must be one of {listed} or {objects}, not {found}{hint}")
 
 
 def notice_of(name: str, value: object) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, TypeAlias, get_args
@@ -199,8 +199,7 @@ def negotiate(
     system = (
         None if system_tokens is None else text_or_tokens("system_tokens", system_tokens, counting)
     )
-    if not _is_number(messages):
-        messages = _validate.batch("messages", messages)  # once: an iterator cannot be read again
+    messages = _number_or_listed("messages", messages)  # once: an iterator cannot be read again
     message_count, message_tokens = _messages(messages, per_message, counter, limits)
     is_among = not _is_number(messages) and has_system(messages)  # type: ignore[arg-type]
     is_guessed = system is None and not is_among
@@ -320,10 +319,26 @@ def _is_number(value: object) -> bool:
 
 
 def _margin(value: object, limits: ModelLimits) -> int:
-    if isinstance(value, str):
-        _validate.choice("safety_margin", value, _AUTO)
+    if isinstance(value, str) and value in _AUTO:
         return KNOWN_MARGIN if limits.known else UNKNOWN_MARGIN
+    if not _is_number(value):
+        found = _validate.type_name(value)
+        if isinstance(value, str):
+            found = f"{value[:80]!r}{_validate.did_you_mean(value, _AUTO)}"
+        raise InvalidArgumentError(f"safety_margin must be an int or 'auto', not {found}")
     return _validate.tokens("safety_margin", value)
+
+
+def _number_or_listed(name: str, value: Any) -> Any:
+    """Return *value* if it is a number of items, or the items as a list or tuple."""
+    if _is_number(value):
+        return _validate.tokens(name, value)
+    is_one = isinstance(value, (str, bytes, bytearray, Mapping))
+    if is_one or not isinstance(value, Iterable):
+        raise InvalidArgumentError(
+            f"{name} must be an int, their number, or a sequence, not {_validate.type_name(value)}"
+        )
+    return _validate.batch(name, value)
 
 
 def _messages(
@@ -331,8 +346,7 @@ def _messages(
 ) -> tuple[int, MessageCount]:
     """Return the number of messages and their tokens."""
     if _is_number(messages):
-        number = _validate.tokens("messages", messages)
-        return number, MessageCount(number * per_message, is_exact=number == 0)
+        return messages, MessageCount(messages * per_message, is_exact=messages == 0)
     for i, item in enumerate(messages):
         mapping(f"messages[{i}]", item)
     if counter is None:
@@ -349,10 +363,10 @@ def _memories(
     now: float,
 ) -> tuple[tuple[int, ...], int, int, bool]:
     """Return the places of the chosen memories, their tokens and number, and if any was given."""
-    if _is_number(memories):
-        return (), 0, _validate.tokens("memories", memories), False
+    items = _number_or_listed("memories", memories)
+    if _is_number(items):
+        return (), 0, items, False
     found = []
-    items = _validate.batch("memories", memories)
     for i, memory in enumerate(items):
         where = f"memories[{i}]"
         importance, age = math.inf, -math.inf

@@ -494,7 +494,14 @@ BAD = [
         lambda: Packer(9, template=3),
         "template must be one of .* or a Template or a Prompt, not int",
     ),
-    (lambda: Packer(9, template="xmll"), "did you mean 'xml'"),
+    (
+        lambda: Packer(9, template="xmll"),
+        "'json' or a Template or a Prompt, not 'xmll'; did you mean 'xml'",
+    ),
+    (
+        lambda: Packer(9, template="- {text}"),
+        r"not '- {text}': a format string is given as Template\('- {text}'\)$",
+    ),
     (lambda: Packer(9, order="edge"), "did you mean 'edges'"),
     (lambda: Packer(9, notice=3), "notice must be True, None or a str, not int"),
     (lambda: Packer(9, notice=""), "notice must not be empty"),
