@@ -580,12 +580,23 @@ def _factor(name: str, value: object) -> float | None:
     return _validate.number_between(name, value, _FACTOR_MIN, _FACTOR_MAX)
 
 
+def no_encoding(where: str, encoding: str) -> InvalidArgumentError:
+    """Return the error for what counts nothing; *where* names it."""
+    if encoding in _models.MODELS_OF:
+        hint = f"; did you mean {TIKTOKEN + encoding!r}?"
+    elif (own := _tiktokens(encoding)) is not None:
+        shown = _models.NATIVE.get(own, TIKTOKEN + own)
+        hint = f", which is a model: its encoding is {shown!r}"
+    else:
+        hint = _validate.did_you_mean(encoding, NAMES)
+    return InvalidArgumentError(
+        f"{where} must be one of {', '.join(map(repr, NAMES))}, not {encoding[:80]!r}{hint}"
+    )
+
+
 def _check_encoding(where: str, encoding: str) -> None:
     if encoding not in NAMES and not encoding.startswith(_PREFIXES):
-        raise InvalidArgumentError(
-            f"{where}encoding must be one of {', '.join(map(repr, NAMES))}, "
-            f"not {encoding[:80]!r}{_validate.did_you_mean(encoding, NAMES)}"
-        )
+        raise no_encoding(f"{where}encoding", encoding)
     try:
         meaning_of(encoding)
     except InvalidArgumentError as error:

@@ -258,10 +258,9 @@ def _by_encoding(name: str, encoding: str, factor: float | None, *, cache: bool)
         return _named(NATIVE[encoding], cache=cache)
     if encoding in NAMES or ":" in encoding:  # for a model that a caller registered
         return _named(encoding, cache=cache)
-    raise InvalidArgumentError(
-        f"counter {name[:80]!r} has the encoding {encoding!r}, which is not native; "
-        f"'tiktoken:{encoding}' counts it"
-    )
+    from budgeteer._count import limits as _limits  # few programs state an encoding
+
+    raise _limits.no_encoding(f"the encoding of the model {name[:80]!r}", encoding)
 
 
 def _of_file(

@@ -328,6 +328,8 @@ def test_registering_keeps_what_it_does_not_state():
          "encoding: counter 'chars_per_token:0' must have a number"),
         ("a", {"context_window": 9, "encoding": "o200k"}, "did you mean 'o200k_base'?"),
         ("a", {"context_window": 9, "encoding": "gpt-4o"}, "encoding must be one of "),
+        ("a", {"context_window": 9, "encoding": "gpt-4o"}, "its encoding is 'o200k_base'"),
+        ("a", {"context_window": 9, "encoding": "r50k_base"}, "did you mean 'tiktoken:r50k_base'"),
         ("a", {"context_window": 9, "provider": 3}, "provider must be a str, not int"),
     ],
 )  # fmt: skip
@@ -438,7 +440,10 @@ def test_own_limits_count_by_their_own_encoding():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoding": "nope"}, "counter 'acme' has the encoding 'nope', which is not native"),
+        ({"encoding": "nope"}, "the encoding of the model 'acme' must be one of .*, not 'nope'$"),
+        ({"encoding": "o200k"}, "not 'o200k'; did you mean 'o200k_base'?"),
+        ({"encoding": "gpt-4o"}, "not 'gpt-4o', which is a model: its encoding is 'o200k_base'$"),
+        ({"encoding": "text-davinci-003"}, "a model: its encoding is 'tiktoken:p50k_base'$"),
         ({"encoding": "nope", "calibration": 2.0}, "counter must be one of"),
     ],
 )
