@@ -23,7 +23,10 @@ def retrieval_budget(
     Call it before retrieving: it refuses a query that leaves nothing.
 
     Args:
-        context_window: The window of the model; ``model_limits(name).context_window``.
+        context_window: The window of the model, ``limits.context_window`` of `model_limits`. Where
+            the model also has a limit of the input,
+            ``min(limits.context_window, limits.max_input_tokens + max_output_tokens)``, which
+            leaves no more than both allow. It goes for every model.
         system_tokens: The tokens of the system prompt, or its text.
         max_output_tokens: The tokens reserved for the answer.
         query_tokens: The tokens of the query, or its text.
@@ -41,6 +44,13 @@ def retrieval_budget(
         3346
         >>> retrieval_budget(context_window=4096, query_tokens="What is green tea?")
         4091
+        >>> from budgeteer.window import model_limits
+        >>> limits = model_limits("gpt-5")
+        >>> limits.context_window, limits.max_input_tokens
+        (400000, 272000)
+        >>> window = min(limits.context_window, limits.max_input_tokens + 500)
+        >>> retrieval_budget(context_window=window, system_tokens=200, max_output_tokens=500)
+        271800
         >>> retrieval_budget(context_window=4096, system_tokens=200, query_tokens=4_000)
         Traceback (most recent call last):
         budgeteer.errors.InputValidationError: nothing is left for retrieval: context_window 4096 - system_tokens 200 - max_output_tokens 0 - query_tokens 4000 = -104
