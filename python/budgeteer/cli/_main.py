@@ -8,7 +8,7 @@ from contextlib import closing
 
 import budgeteer
 from budgeteer import _validate
-from budgeteer._files import one_line, reason
+from budgeteer._files import reason
 from budgeteer.cli import (
     _ask,
     _compare,
@@ -32,55 +32,25 @@ from budgeteer.cli._arguments import (
 )
 from budgeteer.cli._gate import gate
 from budgeteer.cli._progress import Bar
-from budgeteer.cli._streams import STDIN, Answer, abandon_output, json_of, say, write
+from budgeteer.cli._streams import STDIN, Answer, abandon_output, fail, json_of, say, write
 from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
 
-_FAILED, _INTERRUPTED, _BROKEN_PIPE = 2, 130, 141
+_BROKEN_PIPE = 141
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """
-    Run the command line and return its exit status.
-
-    Args:
-        argv: The arguments; None takes those of the process.
-
-    Returns:
-        0; 2 after an error in the input, which is one line on standard error; 130 after Ctrl-C;
-        141 if nobody read the output. ``count``, ``ask`` and ``pack`` return 1 in cases that
-        their help names. Other errors are raised.
-
-    Examples:
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "chunks.json")
-        ...     _ = path.write_text('["Rye bread.", "Green tea."]')
-        ...     arguments = ["--query", "tea", "--max-tokens", "3", "--input", str(path)]
-        ...     status = main(["pack", *arguments])
-        Green tea.
-        >>> status
-        0
-
-    """
-    try:
-        return _run(argv)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-
-
-def _run(argv: Sequence[str] | None) -> int:
+def run(argv: Sequence[str] | None) -> int:
+    """Run the command line and return its exit status."""
     try:
         answer = _answer(argv)
     except InternalError:
         raise
     except BudgeteerError as error:
-        return _fail(str(error))
+        return fail(str(error))
     except BrokenPipeError:  # of a command that writes while it runs
         abandon_output()
         return _BROKEN_PIPE
     except OSError as error:
-        return _fail(reason(error))
+        return fail(reason(error))
     try:
         write(answer.text)
     except BrokenPipeError:
@@ -88,7 +58,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return _BROKEN_PIPE
     except OSError as error:
         abandon_output()
-        return _fail(f"cannot write the output: {error.strerror or error}")
+        return fail(f"cannot write the output: {error.strerror or error}")
     say(answer.said)
     return answer.status
 
@@ -250,8 +220,3 @@ def _add_gate(commands: Commands) -> None:
 
 def _margin(value: str) -> int | str:
     return value if value == "auto" else whole(value, "a whole number from 0 on or 'auto'")
-
-
-def _fail(message: str) -> int:
-    say(f"budgeteer: error: {one_line(message)}\n")
-    return _FAILED

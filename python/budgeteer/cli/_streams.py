@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from budgeteer._files import decode, parse_json
+from budgeteer._files import decode, one_line, parse_json
 from budgeteer._sources.folder import TextFile, text_files
 from budgeteer.errors import InvalidArgumentError
 
@@ -113,6 +113,12 @@ def say(lines: str) -> None:
             lines,
         )
     sys.stderr.write(lines)
+
+
+def fail(message: str) -> int:
+    """Say what is wrong, in one line, and return the exit status of errors."""
+    say(f"budgeteer: error: {one_line(message)}\n")
+    return 2
 
 
 def has_colours(stream: TextIO) -> bool:

@@ -191,3 +191,25 @@ def test_ctrl_c_ends_it_quietly():
     ) as child:  # fmt: skip
         assert 130 == child.wait(60)
         assert (b"", b"") == (child.stdout.read(), child.stderr.read())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("BUDGETEER_BACKEND", "nativ", "must be 'native' or 'reference', not 'nativ'"),
+        ("BUDGETEER_NUM_THREADS", "0", "must be a number from 1 on, not '0'"),
+        ("BUDGETEER_COUNT_CACHE_MB", "x\n", "must be a number from 0 on, not 'x\\n'"),
+    ],
+)
+def test_a_bad_variable_is_one_line(variable, value, message):
+    """A variable that the backend refuses when it is loaded is an error like any other."""
+    done = process("count", "-", input=b"tea", env={**os.environ, variable: value})
+    assert (2, b"") == (done.returncode, done.stdout)
+    assert [f"budgeteer: error: {variable} {message}"] == done.stderr.decode().splitlines()
+
+
+def test_another_failed_import_is_not_hidden(monkeypatch):
+    """A package that is broken keeps its traceback."""
+    monkeypatch.setitem(sys.modules, "budgeteer.cli._main", None)
+    with pytest.raises(ImportError):
+        main(["--version"])
