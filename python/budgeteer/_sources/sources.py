@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from budgeteer import _validate
 from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField, metadata_of
 from budgeteer._codes import TEXT_KEYS
-from budgeteer._files import decode, json_lines, mapping
+from budgeteer._files import decode, json_lines, mapping, one_line
+from budgeteer._log import log
 from budgeteer._sources.embedder import embedder_of
 from budgeteer.errors import InvalidArgumentError
 
@@ -52,9 +53,16 @@ class Directory:
     pattern: str = PATTERN
 
     def read(self) -> list[Chunk]:
-        """Return the sections of all files, by the files' relative paths."""
+        """Return the sections of all files, by the files' relative paths; warn of no file."""
         chunks = []
-        for relative in sorted(self._files()):
+        files = sorted(self._files())
+        if not files:  # else a folder of other texts would answer nothing, and nobody would know
+            log().warning(
+                "%s",
+                one_line(f"{self.name}: no file in the folder matches pattern {self.pattern!r}"),
+                extra={"code": "no_files", "source": self.name, "pattern": self.pattern},
+            )
+        for relative in files:
             path = self.path / relative
             text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
             mtime = path.stat().st_mtime

@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         0; 2 after an error in the input, which is one line on standard error; 130 after Ctrl-C;
-        141 if nobody read the output. ``count``, ``ask`` and ``pack`` return 1 in cases that
-        their help names. Other errors are raised.
+        141 if nobody read the output. ``count``, ``ask``, ``pack`` and ``query`` return 1 in cases
+        that their help names. Other errors are raised.
 
     Examples:
         >>> from pathlib import Path

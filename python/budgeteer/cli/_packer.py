@@ -33,7 +33,7 @@ from budgeteer.errors import InvalidArgumentError
 BY_WORDS = (*KINDS_BY_WORDS, "keyword")
 """The rankings that score what has nothing to do with the query 0."""
 _TOKENS = 8_000
-_NOTHING = 1
+NOTHING = 1
 """The exit status where nothing was packed."""
 _RANKINGS = tuple(name for name in NAMES if name not in ("embedding", "hybrid"))
 """The rankings that need no vectors."""
@@ -205,7 +205,7 @@ def answer_of(
         text = written(document_of(arguments, packing, has_places=has_places))
     else:
         text = packing.text and packing.text + line_end()
-    return Answer(text, lines, 0 if packing.kept else _NOTHING)
+    return Answer(text, lines, 0 if packing.kept else NOTHING)
 
 
 def _why_nothing(

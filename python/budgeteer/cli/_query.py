@@ -22,6 +22,8 @@ from budgeteer.cli._document import (
     write_report,
     written,
 )
+from budgeteer.cli._packer import NOTHING
+from budgeteer.cli._streams import Answer
 from budgeteer.errors import InvalidArgumentError
 
 
@@ -30,6 +32,8 @@ def add(commands: Commands) -> None:
     query = commands.add_parser(
         "query",
         help="pack the sources of a configuration for a query",
+        description="Packs the sources of a configuration for a query. Exit status 1 says that "
+        "there is no text in them.",
         epilog=examples(
             'budgeteer query -c budgeteer.yaml -q "What is the remote work policy?"',
             'budgeteer query -c budgeteer.yaml -q "remote work" -o json > context.json',
@@ -43,7 +47,7 @@ def add(commands: Commands) -> None:
     add_output(query)
 
 
-def _run(arguments: argparse.Namespace) -> str:
+def _run(arguments: argparse.Namespace) -> Answer:
     is_json = arguments.output == "json"
     if arguments.dropped is not None and not is_json and arguments.report is None:
         raise InvalidArgumentError("--dropped is for -o json and --report")
@@ -57,7 +61,12 @@ def _run(arguments: argparse.Namespace) -> str:
         packing = loaded.packer.pack(arguments.query, chunks)
         elapsed_ms = round((time.perf_counter() - start) * 1000, 3)
         write_report(arguments, packing)
-    return _json(arguments, packing, elapsed_ms) if is_json else _report(packing)
+    text = _json(arguments, packing, elapsed_ms) if is_json else _report(packing)
+    if {dropped.reason for dropped in packing.dropped} - {"empty"} or packing.kept:
+        return Answer(text)
+    # The report says why chunks were dropped; here there is none of which it could.
+    why = f"budgeteer: there is no text in the sources of {arguments.config}"
+    return Answer(text, f"{one_line(why)}\n", NOTHING)
 
 
 def _json(arguments: argparse.Namespace, packing: Packing[Any], elapsed_ms: float) -> str:

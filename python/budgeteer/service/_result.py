@@ -117,8 +117,10 @@ def log_result(result: RetrievalResult, dropped: int, cut: int) -> None:
     packing, tokens = result.packing, result.tokens
     if not log().isEnabledFor(_WARNING if dropped or cut else _DEBUG):
         return
+    is_empty = not packing.kept and not packing.dropped_count
+    code = "nothing_found" if is_empty else "chunks_fit"
     extra = {
-        "code": "chunks_left_out" if dropped or cut else "chunks_fit",
+        "code": "chunks_left_out" if dropped or cut else code,
         "model": result.model,
         "tokens.system": tokens.system,
         "tokens.query": tokens.query,
@@ -130,7 +132,8 @@ def log_result(result: RetrievalResult, dropped: int, cut: int) -> None:
         "chunks.dropped": packing.dropped_count,
     }
     if not dropped and not cut:
-        log().debug("retrieval: everything fits", extra=extra)
+        told = "nothing was found" if is_empty else "everything fits"
+        log().debug("retrieval: %s", told, extra=extra)
         return
     what = "dropped %d lowest-relevance chunk%s" if dropped else "cut %d chunk%s"
     count = dropped or cut

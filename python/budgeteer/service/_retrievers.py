@@ -244,12 +244,13 @@ class FolderRetriever(_FileRetriever):
     r"""
     Finds sections of the Markdown files in a folder.
 
-    The files are read once, and split at H2 headings; `refresh` reads them again.
+    The files are read once, and split at H2 headings; `refresh` reads them again. The logger
+    ``budgeteer`` warns where there is none.
 
     Args:
         path: The folder.
         name: The ``source`` of its chunks and its name in errors; None is the path.
-        pattern: The files to read, as a glob below the folder.
+        pattern: The files to read, as a glob below the folder: ``**/*.txt``, or ``**/*`` for all.
 
     Raises:
         InvalidArgumentError: There is no such folder, or it cannot be read.

@@ -129,6 +129,18 @@ def test_query_of_an_empty_packing_has_no_context(run, tmp_path):
     assert (0, expected, "") == run("query", "-c", path, "-t", "note")
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("source", ["{type: directory, path: .}", "{type: inline, text: ''}"])
+def test_query_of_sources_without_text_is_status_1(run, tmp_path, source, output):
+    """Where there is nothing to pack, a line says so, and the report is as ever."""
+    (tmp_path / "tea.txt").write_text("Green tea.")
+    path = tmp_path / "c.yaml"
+    path.write_text(f"sources: [{source}]")
+    status, out, err = run("query", "-c", path, "-q", "tea", "-o", output)
+    assert (1, f"budgeteer: there is no text in the sources of {path}\n") == (status, err)
+    assert out.startswith("0 of 8000 tokens: 0 kept, " if output == "text" else "{\n")
+
+
 @pytest.mark.parametrize("name", ["gone.yaml", "."])
 def test_query_names_a_configuration_that_cannot_be_read(refused, tmp_path, name):
     """A missing file and a directory in its place are one line."""

@@ -92,6 +92,22 @@ def test_a_folder_and_a_file(tmp_path):
     assert "Coffee." == file.retrieve("tea", 1)[0].text
 
 
+def test_a_folder_without_markdown_is_warned_of(tmp_path, caplog):
+    """Each reading of a folder that has only other files is a warning, and no answer has it."""
+    caplog.set_level("DEBUG", "budgeteer")
+    (tmp_path / "tea.txt").write_text("Green tea.", "utf-8")
+    retriever = FolderRetriever(tmp_path, name="docs")
+    result = RetrievalService(retriever, SETTINGS).retrieve("tea")
+    retriever.refresh()
+
+    assert "" == result.packing.text
+    warned = "docs: no file in the folder matches pattern '**/*.md'"
+    assert [warned, "retrieval: nothing was found", warned] == caplog.messages
+    assert ["no_files", "nothing_found", "no_files"] == [it.code for it in caplog.records]
+    assert "Green tea." == FolderRetriever(tmp_path, pattern="*.txt").retrieve("tea", 1)[0].text
+    assert 3 == len(caplog.records)
+
+
 class Odd:
     """A chunk of another type, with a source that is no text."""
 

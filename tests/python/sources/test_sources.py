@@ -106,6 +106,24 @@ def test_the_pattern_chooses_files(configured, pattern, expected):
     assert sorted(expected) == texts(config)
 
 
+@pytest.mark.parametrize(
+    ("said", "pattern"), [("", "**/*.md"), (", pattern: '*.rst'", "*.rst"), (", pattern: '*'", None)]
+)
+def test_a_directory_without_a_file_of_the_pattern_is_warned_of(
+    configured, caplog, said, pattern
+):
+    """A folder of other texts is not read in silence; the warning names the pattern."""
+    config = configured(
+        f"sources: [{{type: directory, path: docs, name: notes{said}}}]", **{"docs/a.txt": "Tea."}
+    )
+    assert ["Tea."] * (pattern is None) == texts(config)
+    expected = f"notes: no file in the folder matches pattern {pattern!r}"
+    assert [expected] * (pattern is not None) == caplog.messages
+    for record in caplog.records:
+        assert ("no_files", "WARNING") == (record.code, record.levelname)
+        assert ("notes", pattern) == (record.source, record.pattern)
+
+
 def test_matching_many_wildcards_is_quick():
     """A pattern of many ** is matched in time that grows with its length, not beyond."""
     assert not matches(("a",) * 60, ["**", "a"] * 30 + ["b"])
