@@ -83,8 +83,6 @@ class Retrieved(Protocol):
     def model(self) -> str: ...
     @property
     def packing(self) -> Packed: ...
-    @property
-    def tokens(self) -> Any: ...
 
 
 class _Guard:
@@ -124,8 +122,8 @@ class Operation:
     def tell_packing(self, packing: Packed) -> None:
         """Add the figures of a packing, without counting anything."""
 
-    def tell_result(self, result: Retrieved) -> None:
-        """Add the figures of a request to the service."""
+    def tell_result(self, result: Retrieved, tokens: Any) -> None:
+        """Add the figures of a request to the service, and of the budget that its packing had."""
 
 
 UNOBSERVED = Operation()
@@ -192,8 +190,7 @@ class _Observed(Operation):
             with _GUARD:
                 self._span.set_attributes(_clean(attributes))
 
-    def tell_result(self, result: Retrieved) -> None:
-        tokens = result.tokens
+    def tell_result(self, result: Retrieved, tokens: Any) -> None:
         parts = {
             "system": tokens.system,
             "query": tokens.query,

@@ -112,9 +112,25 @@ class RetrievalResult:
 _DEBUG, _WARNING = 10, 30  # of `logging`, which is slow to load
 
 
-def log_result(result: RetrievalResult, dropped: int, cut: int) -> None:
-    """Log how many chunks the budget dropped, and how many it cut."""
-    packing, tokens = result.packing, result.tokens
+def bounded(tokens: RetrievalTokens, most: int) -> RetrievalTokens:
+    """
+    Return *tokens* with the budget that chunks had, for logs and spans.
+
+    Args:
+        tokens: Those of a result, whose budget is the rest of the window.
+        most: The packer's own bound. Where it is smaller, it is what leaves chunks out, and with
+            the window's figures nobody could tell why.
+
+    """
+    if most >= tokens.budget:
+        return tokens
+    remaining = min(tokens.remaining, max(0, most - tokens.retrieved))
+    return dataclasses.replace(tokens, budget=most, remaining=remaining)
+
+
+def log_result(result: RetrievalResult, tokens: RetrievalTokens, dropped: int, cut: int) -> None:
+    """Log how many chunks the budget dropped, and how many it cut; *tokens* are `bounded`."""
+    packing = result.packing
     if not log().isEnabledFor(_WARNING if dropped or cut else _DEBUG):
         return
     is_empty = not packing.kept and not packing.dropped_count

@@ -53,7 +53,7 @@ from budgeteer.service._plan import (
     wanted,
     with_embedder,
 )
-from budgeteer.service._result import RetrievalResult, RetrievalTokens, log_result
+from budgeteer.service._result import RetrievalResult, RetrievalTokens, bounded, log_result
 from budgeteer.service._retrievers import Reranker, Retriever
 from budgeteer.service._settings import LlmSettings
 from budgeteer.service._stats import Outcome, Packed, Recorder, ServiceStats, packed
@@ -482,10 +482,12 @@ class RetrievalService(Unpickled):
             return result
         # Read from the columns, without making an object for each chunk.
         dropped, cut = packing._reasons.count(_BUDGET), packing._cut_places()  # noqa: SLF001
-        log_result(result, dropped, len(cut))
+        packer = plan.active.packer
+        tokens = bounded(tokens, packer.max_tokens - packer.reserve_tokens)
+        log_result(result, tokens, dropped, len(cut))
         with suppress(Exception):  # a failing figure must not cost the answer
             request.packed = packed(packing, dropped, cut, model.counter)
-        request.operation.tell_result(result)
+        request.operation.tell_result(result, tokens)
         return result
 
     def _pack(

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from service_support import SETTINGS, AsyncFake, Fake
 
+from budgeteer import Packer
 from budgeteer.service import (
     InputValidationError,
     RetrievalError,
@@ -88,6 +89,27 @@ def test_given_request_when_traced_then_each_stage_is_a_child(told, is_async, ti
     assert {f"tokens.{point['budgeteer.token.type']}": count for point, count in found} == four
     assert {"gpt-4"} == {point["budgeteer.model"] for point, _ in found}
     assert [{}] == [labels for labels, _ in told.points("budgeteer.retrieve.duration")]
+
+
+def test_a_smaller_bound_of_the_packer_is_the_budget(told, caplog):
+    """Spans, the histogram and the warning say by what the chunks were bounded."""
+    packer = Packer(30, reserve_tokens=2, counter="words")
+    service = RetrievalService(Fake(*[f"tea {n}" for n in range(50)]), SETTINGS, packer=packer)
+    result = service.retrieve("tea")
+
+    left = 28 - result.packing.total_tokens
+    for span in map(told.only, ("budgeteer.pack", "budgeteer.retrieve")):
+        figures = span.attributes["budgeteer.budget"], span.attributes["tokens.budget_remaining"]
+        assert (28, left) == figures
+    counted = {
+        labels["budgeteer.token.type"]: count
+        for labels, count in told.points("budgeteer.retrieve.tokens")
+    }
+    assert left == counted["budget_remaining"]
+    [warning] = caplog.records
+    figures = vars(warning)
+    assert (28, left) == (figures["tokens.budget"], figures["tokens.budget_remaining"])
+    assert result.tokens.budget > 28  # a result's figures are the window's
 
 
 def test_what_fails_says_its_type(told):

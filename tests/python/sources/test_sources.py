@@ -107,11 +107,10 @@ def test_the_pattern_chooses_files(configured, pattern, expected):
 
 
 @pytest.mark.parametrize(
-    ("said", "pattern"), [("", "**/*.md"), (", pattern: '*.rst'", "*.rst"), (", pattern: '*'", None)]
+    ("said", "pattern"),
+    [("", "**/*.md"), (", pattern: '*.rst'", "*.rst"), (", pattern: '*'", None)],
 )
-def test_a_directory_without_a_file_of_the_pattern_is_warned_of(
-    configured, caplog, said, pattern
-):
+def test_a_directory_without_a_file_of_the_pattern_is_warned_of(configured, caplog, said, pattern):
     """A folder of other texts is not read in silence; the warning names the pattern."""
     config = configured(
         f"sources: [{{type: directory, path: docs, name: notes{said}}}]", **{"docs/a.txt": "Tea."}
