@@ -13,8 +13,12 @@ from budgeteer._files import decode
 from budgeteer.errors import InvalidArgumentError
 
 _IGNORE_FILE = ".gitignore"
+BINARY = "binary"
+"""The problem of a file that has no text."""
 _NAMED = 20
 """The most files that are named where they cannot be read."""
+_EXAMPLES = 2
+"""The most that are named where they are passed over."""
 _VERSION_CONTROL = frozenset(("CVS", "_darcs"))
 """Folders of version control that are not hidden."""
 
@@ -112,12 +116,17 @@ def text_files(paths: Iterable[str], globs: Iterable[str] = ()) -> Iterator[Text
             yield _read(path / relative, (path / relative).as_posix(), below)
 
 
-def unread(problems: Sequence[tuple[str, str]]) -> str:
-    """Return what cannot be read and why, the first few by name; *problems* are not empty."""
-    named = [f"{name}: {problem}" for name, problem in problems[:_NAMED]]
-    if len(problems) > _NAMED:
-        named.append(f"and {len(problems) - _NAMED} more")
+def unread(problems: Sequence[tuple[str, str]], most: int = _NAMED) -> str:
+    """Return what cannot be read and why, the first by name; *problems* are not empty."""
+    named = [f"{name}: {problem}" for name, problem in problems[:most]]
+    if len(problems) > most:
+        named.append(f"and {len(problems) - most} more")
     return f"cannot read {'; '.join(named)}"
+
+
+def passed_over(problems: Sequence[tuple[str, str]]) -> str:
+    """Return the same where it costs no more than a notice, with an example or two."""
+    return unread(problems, _EXAMPLES)
 
 
 def _walk(folder: Path, rules: tuple[_Rules, ...]) -> Iterator[PurePath]:
@@ -200,7 +209,7 @@ def _read(path: Path, name: str, below: str) -> TextFile:
     except OSError as error:
         return TextFile(name, below, None, error.strerror or str(error))
     if b"\0" in data:
-        return TextFile(name, below, None, "binary")
+        return TextFile(name, below, None, BINARY)
     try:
         return TextFile(name, below, decode(data))
     except InvalidArgumentError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from budgeteer import Chunk
 from budgeteer._files import one_line
-from budgeteer._sources.folder import TextFile, unread
+from budgeteer._sources.folder import TextFile, passed_over
 from budgeteer._sources.pieces import pieces_of
 from budgeteer.cli._arguments import Commands, add_texts, examples, texts_of
 from budgeteer.cli._packer import BY_WORDS, add_packer, answer_of, packer_of
@@ -70,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
         packing = packer.pack(arguments.query, chunks)
     answer = answer_of(arguments, packing, packer, where)
     if problems:
-        warning = one_line(f"budgeteer: warning: {unread(problems)}")
+        warning = one_line(f"budgeteer: warning: {passed_over(problems)}")
         answer = answer._replace(said=f"{warning}\n{answer.said}")
     return answer
 

@@ -6,7 +6,7 @@ import argparse
 
 from budgeteer import TokenCounter, _validate
 from budgeteer._files import one_line
-from budgeteer._sources.folder import unread
+from budgeteer._sources.folder import BINARY, passed_over, unread
 from budgeteer.cli._arguments import (
     Commands,
     add_output,
@@ -26,7 +26,8 @@ def add(commands: Commands) -> None:
         "count",
         help="count the tokens of files, folders or standard input",
         description="Counts tokens. Exit status 1 says that there are more than --max, 2 that "
-        "not everything could be counted,\nor that there is nothing to count.",
+        "not every text could be counted,\nor that there is nothing to count. What is binary in "
+        "a folder is passed over.",
         epilog=examples(
             "budgeteer count --max 8000 prompt.md docs",
             "cat prompt.md | budgeteer count -m gpt-4o",
@@ -51,8 +52,11 @@ def _run(arguments: argparse.Namespace) -> Answer:
             counts.append((file.name, counter.count(file.text)))
     total = sum(count for _, count in counts)
     lines, status = [], 0
-    if skipped:
-        lines.append(f"budgeteer: error: {unread(skipped)}")
+    failed = [one for one in skipped if one[1] != BINARY or one[0] in arguments.paths]
+    if binary := [one for one in skipped if one not in failed]:
+        lines.append(f"budgeteer: warning: {passed_over(binary)}")
+    if failed:
+        lines.append(f"budgeteer: error: {unread(failed)}")
         status = _INCOMPLETE
     elif not counts:
         lines.append(f"budgeteer: error: there is nothing to count in {where}")

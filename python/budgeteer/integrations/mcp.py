@@ -23,7 +23,7 @@ from budgeteer._log import log
 from budgeteer._output.output import OutputKind, fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Lexical
-from budgeteer._sources.folder import text_files, unread
+from budgeteer._sources.folder import passed_over, text_files, unread
 from budgeteer._sources.pieces import pieces_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
@@ -131,7 +131,7 @@ def _asked(paths: Sequence[str], query: str, max_tokens: int, counter: TokenCoun
         raise InvalidArgumentError(_why_nothing(reasons, problems, max_tokens))
     if problems:
         extra = {"code": "files_unread", "files": len(problems)}
-        log().warning("%s", unread(problems), extra=extra)
+        log().warning("%s", passed_over(problems), extra=extra)
     return packing.text
 
 

@@ -308,6 +308,9 @@ def test_what_is_no_text_is_one_warning(run, docs):
     assert (0, expected) == (status, err)
     assert "\ufffd" not in out
     assert "Gr" not in out
+    (docs / "zen.png").write_bytes(b"\0")
+    assert expected[:-1] + "; and 1 more\n" == run("ask", "docs", "tea")[2], "two have a name"
+    (docs / "zen.png").unlink()
     (docs / "notes.txt").unlink()
     (docs / "guide.md").unlink()
     expected += "budgeteer: there is no text in docs\n"

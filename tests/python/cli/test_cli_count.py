@@ -67,13 +67,36 @@ def test_a_limit_that_is_none_is_refused(refused, limit):
 
 
 def test_a_folder_is_counted_file_by_file(run, docs):
-    """Its files come in the order of their paths; what is no text is named, with status 2."""
+    """Its files come in the order of their paths; a text that is not read is status 2."""
     status, out, err = run(*WORDS, "docs")
     assert "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n" == out
     expected = (
-        "budgeteer: error: cannot read docs/tea.png: binary; docs/z.txt: line 1: not UTF-8\n"
+        "budgeteer: warning: cannot read docs/tea.png: binary\n"
+        "budgeteer: error: cannot read docs/z.txt: line 1: not UTF-8\n"
     )
     assert (2, expected) == (status, err)
+
+
+@pytest.mark.parametrize(("limit", "status"), [(5, 0), (4, 1)])
+def test_a_gate_passes_over_an_image_of_a_folder(run, docs, limit, status):
+    """It is no text, so nothing is missing in the count; where it is named itself it is."""
+    (docs / "z.txt").unlink()
+    counts = "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n"
+    warning = "budgeteer: warning: cannot read docs/tea.png: binary\n"
+    above = "budgeteer: 5 tokens are 1 more than --max 4\n" if status else ""
+    assert (status, counts, warning + above) == run(*WORDS, "--max", limit, "docs")
+    named, _, said = run(*WORDS, "docs", "docs/tea.png")
+    assert 2 == named
+    assert said.startswith("budgeteer: error: cannot read docs/tea.png: binary")
+
+
+def test_a_folder_of_images_alone_has_nothing_to_count(run, docs):
+    """A gate that saw no text does not pass."""
+    status, out, err = run(*WORDS, "docs", "-g", "*.png")
+    assert (2, "") == (status, out)
+    assert err.endswith(
+        "\nbudgeteer: error: there is nothing to count in docs for --glob '*.png'\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,18 +137,20 @@ def test_an_empty_path_is_no_folder(run, docs):
 def test_above_the_limit_goes_before_incomplete(run, docs):
     """Where the part that was counted is too much already, that is the status."""
     status, out, err = run(*WORDS, "--max", 1, "docs")
-    assert (1, 2) == (status, len(err.splitlines()))
+    assert (1, 3) == (status, len(err.splitlines()))
     assert out.endswith("5\ttotal\n")
 
 
 def test_many_that_cannot_be_counted_are_one_line(run, docs):
-    """The first of them have a name; JSON has all."""
+    """The first of them have a name, two where they are passed over; JSON has all."""
     for i in range(30):
         (docs / f"{i:02}.png").write_bytes(b"\0")
+        (docs / f"{i:02}.txt").write_bytes(b"\xff")
     _, out, err = run(*WORDS, "docs", "-o", "json")
-    assert 1 == len(err.splitlines())
-    assert err.endswith("docs/19.png: binary; and 12 more\n")
-    assert 32 == len(json.loads(out)["skipped"])
+    warning, error = err.splitlines()
+    assert warning.endswith("cannot read docs/00.png: binary; docs/01.png: binary; and 29 more")
+    assert error.endswith("docs/19.txt: line 1: not UTF-8; and 11 more")
+    assert 62 == len(json.loads(out)["skipped"])
 
 
 @pytest.mark.parametrize("options", [(), ("--max", 3)])
