@@ -39,7 +39,9 @@ class Piece(NamedTuple):
     text: str
 
 
-def pieces_of(name: str, text: str, counter: TokenCounter, limit: int) -> Iterator[Piece]:
+def pieces_of(
+    name: str, text: str, counter: TokenCounter, limit: int, whole: int = 0
+) -> Iterator[Piece]:
     r"""
     Yield the pieces of a file, in the order of the text.
 
@@ -51,6 +53,7 @@ def pieces_of(name: str, text: str, counter: TokenCounter, limit: int) -> Iterat
         text: What it holds.
         counter: Measures pieces. What a piece counts is taken to be the sum of its lines.
         limit: The most tokens of a piece, from 1 on, by that sum.
+        whole: A section of at most this number of tokens, by that sum, is not split at all.
 
     Examples:
         >>> from budgeteer import get_counter
@@ -66,7 +69,9 @@ def pieces_of(name: str, text: str, counter: TokenCounter, limit: int) -> Iterat
     counts = counter.count_batch([line + "\n" for line in lines]).tolist()
     ends = [start for start, _ in starts[1:]] + [len(lines)]
     for (start, title), end in zip(starts, ends, strict=True):
-        for first, piece in _by_size(lines[start:end], counts[start:end], counter, limit):
+        total = sum(counts[start:end])
+        most = total if limit < total <= whole else limit
+        for first, piece in _by_size(lines[start:end], counts[start:end], counter, most):
             yield Piece(start + first + 1, title, piece)
 
 

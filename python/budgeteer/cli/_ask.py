@@ -27,6 +27,8 @@ _LEAST, _SMALLEST, _LARGEST = 16, 64, 400
 Tokens that a chunk may have: half of the budget, from the second bound to the third.
 
 Of a small budget it is two thirds, so that a chunk fits with its frame, down to the first bound.
+Where there are no frames, a section of up to the second bound that fits is not split: its end has
+its title, and would rank above the beginning, without which it says little.
 """
 _ABOVE_ZERO = math.ulp(0.0)
 """What shares no word with the query and is not linked scores 0: not packed where words rank."""
@@ -62,7 +64,11 @@ def _run(arguments: argparse.Namespace) -> Answer:
         if path != STDIN and (not path or not Path(path).exists()):
             raise InvalidArgumentError(f"cannot read {path!r}: No such file or directory")
     files, where = texts_of(arguments, "Reading files")
-    chunks, problems = _chunks(arguments, files, packer.max_tokens - packer.reserve_tokens)
+    budget = packer.max_tokens - packer.reserve_tokens
+    is_framed = packer.template != "plain" or packer.notice is not None
+    limit = max(_LEAST, min(max(_SMALLEST, budget // 2), _LARGEST, budget * 2 // 3))
+    whole = 0 if is_framed else min(_SMALLEST, budget)
+    chunks, problems = _chunks(arguments, files, limit, whole)
     arguments.bar.stage("Packing")
     packing = packer.pack(arguments.query, chunks)
     if packer.min_score == "auto" and packing._least is None:  # noqa: SLF001 - nothing scores
@@ -76,12 +82,11 @@ def _run(arguments: argparse.Namespace) -> Answer:
 
 
 def _chunks(
-    arguments: argparse.Namespace, files: Iterable[TextFile], budget: int
+    arguments: argparse.Namespace, files: Iterable[TextFile], limit: int, whole: int
 ) -> tuple[list[Chunk], list[tuple[str, str]]]:
     """Return the pieces of all *files*, and of those that are not read why."""
     paths = arguments.paths
     is_one = len(paths) == 1 and paths != [STDIN] and Path(paths[0]).is_dir()
-    limit = max(_LEAST, min(max(_SMALLEST, budget // 2), _LARGEST, budget * 2 // 3))
     chunks = []
     problems = []
     ids: Counter[str] = Counter()
@@ -92,7 +97,7 @@ def _chunks(
             continue
         is_dated = arguments.ranking == "recency"
         metadata = {"mtime": _mtime(file.name)} if is_dated else None
-        for piece in pieces_of(source, file.text, arguments.counter, limit):
+        for piece in pieces_of(source, file.text, arguments.counter, limit, whole):
             name = f"{source}:{piece.line}"
             ids[name] += 1
             if ids[name] > 1:  # another part of a long line, or a file named twice

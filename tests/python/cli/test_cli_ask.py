@@ -169,6 +169,20 @@ def test_a_small_budget_holds_a_part(run, docs, budget, name):
         assert budgeteer.get_counter(name).count(out) <= budget
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_small_section_that_fits_is_not_split(run, output):
+    """Its end, cut off under the same title, would rank above the beginning that it ends."""
+    folder = Path(__file__).parents[3] / "examples" / "handbook"
+    for budget in (48, 60, 64):
+        arguments = ("ask", folder, "When is the office open?", "-n", budget, "-o", output)
+        _, out, _ = run(*arguments)
+        text = json.loads(out)["text"] if output == "json" else out
+        assert text.startswith("## Office Hours\n\nThe office is open from 7:00 to 20:00, Monday ")
+        assert "17:00;\nafter that your badge opens the side entrance." in text
+    _, out, _ = run(*arguments[:-1], "xml")
+    assert "17:00;\n</document>" in out or "The office is open" not in out, "frames need room"
+
+
 @pytest.mark.parametrize("output", ["json", "xml"])
 def test_ids_of_a_long_line_are_unique(run, docs, output):
     """Its first part has the number of the line, those that follow count on."""

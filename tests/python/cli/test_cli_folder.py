@@ -189,6 +189,19 @@ def test_pieces_are_the_whole_text(lines, name, limit):
     assert [piece.line for piece in pieces] == sorted(piece.line for piece in pieces)
 
 
+def test_a_section_up_to_a_size_is_whole():
+    """However small the pieces of longer ones are."""
+    text = "# A\none\n\ntwo\n# B\n" + "three\n\n" * 9
+    counter = get_counter(lambda text: len(text.split()))
+    found = [piece.text for piece in pieces_of("a.md", text, counter, 3, 4)]
+    assert "# A\none\n\ntwo" == found[0]
+    assert all(counter.count(piece) <= 3 for piece in found[1:])
+    assert 4 == counter.count(found[0]) > counter.count(found[1])
+    split = [piece.text for piece in pieces_of("a.md", text, counter, 3)]
+    assert "# A\none" == split[0]
+    assert found[1:] == split[2:]
+
+
 @pytest.mark.parametrize("limit", [10, 50, 400])
 def test_pieces_end_where_paragraphs_do(limit):
     """Where a paragraph fits in half of the limit and more, no other is cut open for the rest."""
