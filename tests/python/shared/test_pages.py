@@ -266,3 +266,19 @@ def anchors(file):
     return {
         re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
     }
+
+
+def test_every_variable_of_the_environment_is_in_a_table():
+    """What the package reads is in the table of all, or in that of the service."""
+    read = {
+        name
+        for path in (ROOT / "python").rglob("*.py")
+        for name in re.findall(r"\bBUDGETEER_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
+    }
+    pages = ("docs/command-line.md", "docs/service.md")
+    rows = [
+        re.findall(r"(?m)^\| `(BUDGETEER_\w+)`", (ROOT / page).read_text("utf-8"))
+        for page in pages
+    ]
+    assert {"BUDGETEER_MODELS", "BUDGETEER_LLM_MODEL"} < read
+    assert read == {*rows[0], *rows[1]}
