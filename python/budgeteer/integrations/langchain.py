@@ -224,3 +224,6 @@ if not TYPE_CHECKING:  # the middleware's package is larger, and there are versi
 
             return BudgetMiddleware
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

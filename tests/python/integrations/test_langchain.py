@@ -391,3 +391,10 @@ def test_a_compressor_is_written_by_its_options():
     assert {"max_tokens": 5} == compressor.model_dump()["packer"]
     with pytest.raises(Exception, match=r"Packer\.counter is a builtin"):
         BudgetCompressor(packer=Packer(5, counter=len)).model_dump_json()
+
+
+def test_the_middleware_is_listed():
+    """Completion finds what is loaded when it is asked for."""
+    from budgeteer.integrations import langchain
+
+    assert {*langchain.__all__} <= {*dir(langchain)}

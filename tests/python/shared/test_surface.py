@@ -1,5 +1,6 @@
 """Surface: what is public is there, documented, on both backends, and light to import."""
 
+import ast
 import inspect
 import os
 import re
@@ -282,6 +283,24 @@ def test_importing_the_service_is_light():
     )
 
     assert ("[]", "", 0) == (done.stdout.strip(), done.stderr, done.returncode)
+
+
+def test_modules_list_what_they_load_when_asked_for():
+    """A module with names that it makes on request says so, as completion asks for them."""
+    lazy = []
+    for path in sorted(Path(budgeteer.__file__).parent.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        functions = {node.name for node in ast.walk(ast.parse(text)) if is_of_module(node)}
+        if "__getattr__" in functions:
+            lazy.append(path.name)
+            assert "__dir__" in functions, path
+    assert ["__init__.py", "langchain.py"] == lazy
+
+
+def is_of_module(node):
+    """Return whether a node of a tree is a function that is no method."""
+    is_function = isinstance(node, ast.FunctionDef)
+    return is_function and "self" not in [argument.arg for argument in node.args.args]
 
 
 def test_layouts_are_loaded_when_asked_for():
