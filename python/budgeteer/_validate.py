@@ -73,16 +73,42 @@ def shown(number: int) -> str:
     return f"{'a negative' if number < 0 else 'an'} int of {number.bit_length()} bits"
 
 
-def number(name: str, value: object, allowed: str = "a float") -> float:
-    """Return *value* as a float. Infinities pass; NaN, bool, text and other types do not."""
-    number = value if type(value) is float else None
-    if number is None and not _is_no_number(value):
+def as_float(name: str, value: object) -> float | None:
+    """Return *value* as a float, or None if it is no number: a bool, text, another type."""
+    if type(value) is float:
+        return value
+    if not _is_no_number(value):
         try:
-            number = float(value)  # type: ignore[arg-type]
+            return float(value)  # type: ignore[arg-type]
         except OverflowError:
             raise InvalidArgumentError(f"{name} is beyond the range of a float") from None
         except (TypeError, ValueError):
-            number = None
+            pass
+    return None
+
+
+def as_seconds(value: Any) -> float | None:
+    """
+    Return a time in seconds since 1970, or None if *value* is no datetime, pandas' or numpy's.
+
+    A time without a zone is in UTC. NaN stands for a time that is missing.
+    """
+    from datetime import datetime, timezone  # few programs have times
+
+    is_numpy = type(value).__name__ == "datetime64"
+    if not is_numpy and not isinstance(value, datetime):
+        return None
+    if value != value:  # noqa: PLR0124 - NaT, which pandas makes a datetime
+        return math.nan
+    if is_numpy:  # a float of it would be in its own unit
+        return float(value.astype("datetime64[us]").astype("int64")) / 1e6
+    zoned = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
+    return float(zoned.timestamp())
+
+
+def number(name: str, value: object, allowed: str = "a float") -> float:
+    """Return *value* as a float. Infinities pass; NaN, bool, text and other types do not."""
+    number = as_float(name, value)
     if number is None:
         raise InvalidArgumentError(f"{name} must be {allowed}, not {type_name(value)}")
     if math.isnan(number):

@@ -56,9 +56,12 @@ class Chunk:
         score: Relevance given by a retriever or reranker, higher is better: any float except NaN;
             None for none.
         metadata: Anything else. Read here: ``title``, ``source`` and ``id`` if the chunk has none
-            itself, ``mtime`` (seconds, for ``ranking="recency"``), ``kind`` (shown by templates),
-            and the first number of ``position``, ``index`` and ``offset`` (for
-            ``order="document"``). A mapping may have these beside its text as well.
+            itself, ``mtime`` (seconds since 1970 or a datetime, which is in UTC without a zone,
+            for ``ranking="recency"``), ``kind`` (shown by templates), and the first number of
+            ``position``, ``index`` and ``offset`` (for ``order="document"``). Numbers are those of
+            Python, decimals, fractions and numpy's; times those of Python, pandas and numpy. What
+            pandas has for none and values of other types are none. A mapping may have these
+            beside its text as well.
 
     Raises:
         InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
@@ -263,6 +266,13 @@ def checked_number(number: Any, name: str, i: int) -> float:
     return _validate.number(name.format(i), number)
 
 
+def _is_plain_number(value: Any) -> bool:
+    """Return whether *value* is a float other than NaN, or an int that a float holds."""
+    if type(value) is float:
+        return value == value  # noqa: PLR0124 - NaN is not
+    return type(value) is int and -_EXACT <= value <= _EXACT
+
+
 def mtime_keys(chunks: Sequence[object]) -> bytes:
     """Return each chunk's modification time as float64, shape ``(n,)``; 0 stands for none."""
     keys = array("d", [0.0]) * len(chunks)
@@ -270,9 +280,24 @@ def mtime_keys(chunks: Sequence[object]) -> bytes:
         mtime = metadata_field(chunk, "mtime")
         if mtime is None and is_mapping(chunk):
             mtime = chunk.get("mtime")  # type: ignore[attr-defined]  # it is a mapping
-        if isinstance(mtime, (int, float)):  # a bool counts as 0 or 1
-            keys[i] = checked_number(mtime + 0, "chunks[{}].metadata['mtime']", i)
+        if _is_plain_number(mtime):
+            keys[i] = mtime + 0  # -0.0 counts as 0
+        elif mtime is not None:
+            keys[i] = _mtime(chunk, i)
     return keys.tobytes()
+
+
+def _mtime(chunk: Any, i: int) -> float:
+    """Return the modification time of chunk *i*, whatever its type; 0 for none."""
+    name, mtime = f"chunks[{i}].metadata['mtime']", metadata_field(chunk, "mtime")
+    if _validate.is_null(mtime) and is_mapping(chunk):
+        name, mtime = f"chunks[{i}]['mtime']", chunk.get("mtime")
+    if _validate.is_bool(mtime):
+        return float(mtime)
+    found = _validate.as_seconds(mtime)
+    if found is None:
+        found = _validate.as_float(name, mtime)
+    return 0.0 if _validate.is_null(found) else found + 0  # type: ignore[operator]  # a float
 
 
 def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str, float]]:
@@ -314,9 +339,14 @@ def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:
             value = data.get(name)
         if value is None:
             continue
-        if isinstance(value, float) or _validate.as_int(value) is not None:
-            with suppress(OverflowError):
-                return float(value)
+        if _is_plain_number(value):
+            return float(value)
+        if _validate.is_null(value):
+            value = data.get(name)
+        with suppress(InvalidArgumentError):  # beyond the range of a float
+            found = _validate.as_float(name, value)
+            if not _validate.is_null(found):
+                return found  # type: ignore[return-value]  # a float
     return math.nan
 
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
@@ -417,10 +417,8 @@ def _seconds(name: str, value: object) -> float:
             raise InvalidArgumentError(
                 f"{name} must be {_TIME}; the text is not of that form"
             ) from None
-    if isinstance(value, datetime) and not _is_none(value):  # pandas' NaT is one
-        zoned = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
-        return zoned.timestamp()
-    return _validate.number(name, value, _TIME)
+    seconds = None if _is_none(value) else _validate.as_seconds(value)
+    return _validate.number(name, value if seconds is None else seconds, _TIME)
 
 
 def _log(negotiation: Negotiation) -> None:

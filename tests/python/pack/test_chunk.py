@@ -1,12 +1,16 @@
 """What is read of a chunk beside its text: the same names wherever a field is read."""
 
+import datetime as dt
 import math
+from decimal import Decimal
+from fractions import Fraction
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from budgeteer import Chunk, Corpus, KeptChunk, Packer, pack
+from budgeteer import Chunk, Corpus, InvalidArgumentError, KeptChunk, Packer, pack
 from budgeteer.presets import context_gate
 from budgeteer.service import ChunkRetriever
 
@@ -119,3 +123,85 @@ def test_what_pandas_has_for_none_is_none(backend, none):
     ):
         packing = packer.pack("", [chunk])
         assert '<documents>\n<document id="0">\nTea.\n</document>\n</documents>' == packing.text
+
+
+IN_PARIS = dt.timezone(dt.timedelta(hours=1))
+NUMBERS = [0.5, np.int64(1), np.float32(1.5), Decimal("2.25"), Fraction(5, 2), np.uint8(3), 4]
+TIMES = [
+    dt.datetime(1970, 1, 1, 0, 0, 5),  # noqa: DTZ001 - taken for UTC
+    dt.datetime(1970, 1, 1, 1, 0, 6, tzinfo=IN_PARIS),
+    pd.Timestamp(7, unit="s"),
+    pd.Timestamp(8, unit="s", tz="Europe/Paris"),
+    np.datetime64(9, "s"),
+    np.datetime64(10 * 10**9, "ns"),
+]
+NO_NUMBERS = [
+    *(None, math.nan, pd.NA, pd.NaT, np.float32("nan"), Decimal("NaN")),
+    np.datetime64("NaT", "ns"),
+    *("9", "", [], [1], np.array([1, 2]), b"9", 3j),
+]
+PLACES = pytest.mark.parametrize(
+    "place",
+    [
+        lambda name, value: {"text": "tea", "metadata": {name: value}},
+        lambda name, value: {"text": "tea", name: value},
+        lambda name, value: {"text": "tea", name: value, "metadata": {name: pd.NA}},
+        lambda name, value: SimpleNamespace(text="tea", metadata={name: value}),
+        lambda name, value: Chunk("tea", metadata={name: value}),
+    ],
+    ids=["metadata", "mapping", "mapping whose metadata has none", "object", "chunk"],
+)
+
+
+def _order(chunks, **options):
+    packer = Packer(99, dedupe=None, **options)
+    found = packer.pack("", chunks)
+    assert found.text == packer.pack("", Corpus(chunks)).text
+    return [kept.index for kept in found.kept]
+
+
+@PLACES
+def test_times_of_any_type(backend, place):
+    """Recency reads all numbers and times; what pandas has for none and other types are none."""
+    chunks = [place("mtime", value) for value in [*NUMBERS, *TIMES]]
+
+    assert [*range(len(chunks))][::-1] == _order(chunks, ranking="recency")
+    for none in NO_NUMBERS:
+        older = [place("mtime", value) for value in (Decimal("-0.5"), none, np.float32(0.5))]
+        assert [2, 1, 0] == _order(older, ranking="recency")
+
+
+@PLACES
+def test_positions_of_any_type(backend, place):
+    """Document order reads all numbers; without one a chunk comes where its rank puts it."""
+    chunks = [place("position", value) for value in NUMBERS[::-1]]
+
+    assert [*range(len(chunks))][::-1] == _order(chunks, ranking="input", order="document")
+    for none in [*NO_NUMBERS, True, 10**400, *TIMES[:5]]:
+        chunks = [place("position", value) for value in (none, np.float32(2), Decimal(1))]
+        assert [2, 1, 0] == _order(chunks, ranking="input", order="document")
+
+
+def test_a_position_that_is_missing_is_passed_over(backend):
+    """The first number counts, under whichever name."""
+    chunks = [
+        {"text": "tea", "metadata": {"position": math.nan, "index": np.int16(2)}},
+        {"text": "rye", "metadata": {"position": pd.NA, "offset": Decimal(1)}},
+    ]
+    assert [1, 0] == _order(chunks, ranking="input", order="document")
+
+
+@pytest.mark.parametrize(
+    ("chunk", "name"),
+    [
+        ({"text": "tea", "mtime": 10**400}, "chunks[0]['mtime']"),
+        ({"text": "tea", "metadata": {"mtime": 10**400}}, "chunks[0].metadata['mtime']"),
+        (Chunk("tea", metadata={"mtime": Fraction(10**400)}), "chunks[0].metadata['mtime']"),
+    ],
+    ids=["mapping", "metadata", "fraction"],
+)
+def test_a_time_beyond_a_float_is_named_where_it_is(backend, chunk, name):
+    """The error names the field that the caller has."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        pack("", [chunk], 9, ranking="recency")
+    assert f"{name} is beyond the range of a float" == str(caught.value)
