@@ -146,9 +146,18 @@ def metadata_field(chunk: object, name: str) -> Any:
     return metadata.get(name) if is_mapping(metadata) else None
 
 
-def _is_missing(own: object) -> bool:
-    """Return whether a title, source or id of the chunk itself gives way to its metadata's."""
-    return not str.__len__(own) if isinstance(own, str) else _validate.is_null(own)
+def _label(value: Any) -> Any:
+    """Return *value*; None for what pandas has for none, a subclass of str as its characters."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    return None if _validate.is_null(value) else value
+
+
+def own_field(chunk: object, name: str) -> Any:
+    """Return the title, source or id that a chunk of any type has itself, or None for none."""
+    return _label(field_of(chunk, name))
 
 
 def known_field(chunk: object, name: str) -> Any:
@@ -158,14 +167,15 @@ def known_field(chunk: object, name: str) -> Any:
     Where its own is missing or empty, it is the one in its metadata. There an id is a str or a
     number; titles and sources are shown whatever they are. What pandas has for none is none.
     """
-    own = field_of(chunk, name)
-    if not _is_missing(own):
+    own = own_field(chunk, name)
+    if not (own is None or (type(own) is str and not own)):
         return own
-    own = own if isinstance(own, str) else None
-    inner = metadata_field(chunk, name)
-    if name == "id" and (isinstance(inner, bool) or not isinstance(inner, (str, int, float))):
+    inner = _label(metadata_field(chunk, name))
+    if inner is None:
         return own
-    return own if _validate.is_null(inner) else inner
+    if name == "id" and not isinstance(inner, (str, float)) and _validate.as_int(inner) is None:
+        return own
+    return inner
 
 
 def id_of(chunk: object) -> str | None:
@@ -180,11 +190,11 @@ def label_of(chunk: object, name: str) -> Any:
 
     One in its metadata is passed over unless it is a str: anything may be there.
     """
-    own = field_of(chunk, name)
-    if not _is_missing(own):
+    own = own_field(chunk, name)
+    if not (own is None or (type(own) is str and not own)):
         return own
-    inner = metadata_field(chunk, name)
-    return str.__str__(inner) if isinstance(inner, str) else ""
+    inner = _label(metadata_field(chunk, name))
+    return inner if type(inner) is str else ""
 
 
 def text_name(chunk: object) -> str:
@@ -316,9 +326,9 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
             metadata = {}
         # A mapping without metadata may have these fields itself.
         data: Any = chunk if is_mapping(chunk) else {}
-        kind = metadata.get("kind")
+        kind = _label(metadata.get("kind"))
         if kind is None:
-            kind = data.get("kind")
+            kind = _label(data.get("kind"))
         identifier = known_field(chunk, "id")
         return (
             DEFAULT_KIND if kind is None else f"{kind}",
@@ -386,11 +396,10 @@ def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
         metadata = field_of(item, "metadata")
         if is_mapping(item):
             metadata = metadata_of(item, metadata)
-        identifier = known_field(item, "id")
         try:
             yield Chunk(
                 text,
-                id=None if identifier is None else str(identifier),
+                id=id_of(item),
                 source=label_of(item, "source"),
                 title=label_of(item, "title"),
                 metadata=metadata,

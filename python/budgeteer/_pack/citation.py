@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from budgeteer import _validate
-from budgeteer._chunk.chunk import field_of, is_mapping, known_field, label_of, refusal
+from budgeteer._chunk.chunk import field_of, id_of, is_mapping, label_of, own_field, refusal
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
@@ -198,26 +198,26 @@ def _citation(kept: KeptChunk[Any]) -> Citation:
     if not source:
         source = label_of(kept.chunk, "source")
     if not identifier:
-        named = known_field(kept.chunk, "id")
-        identifier = None if named is None else f"{named}"
+        identifier = id_of(kept.chunk)
     return Citation(kept.index, source, identifier, kept.span)
 
 
 def _source(chunk: Any, i: int) -> str:
     """Return the source of chunk *i*; empty if there is none."""
-    source = field_of(chunk, "source")
+    source = own_field(chunk, "source")
     return "" if source is None else _validate.text(f"chunks[{i}].source", source)
 
 
 def _identifier(chunk: Any, i: int) -> str | None:
     """Return the id of chunk *i*, or None if there is none."""
-    identifier = field_of(chunk, "id")
+    identifier = own_field(chunk, "id")
     if identifier is None or type(identifier) is str:
         return identifier
-    if isinstance(identifier, str):
-        return str.__str__(identifier)
-    if isinstance(identifier, (int, UUID)) and not isinstance(identifier, bool):
+    if isinstance(identifier, UUID):
         return str(identifier)
+    number = _validate.as_int(identifier)
+    if number is not None:
+        return str(number)
     raise InvalidArgumentError(
         f"chunks[{i}].id must be a str, an int or a UUID, not {_validate.type_name(identifier)}"
     )

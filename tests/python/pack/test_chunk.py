@@ -1,6 +1,7 @@
 """What is read of a chunk beside its text: the same names wherever a field is read."""
 
 import datetime as dt
+import enum
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from budgeteer import Chunk, Corpus, InvalidArgumentError, KeptChunk, Packer, pack
-from budgeteer.presets import context_gate
+from budgeteer.presets import citations, context_gate
 from budgeteer.service import ChunkRetriever
 
 SHAPES = pytest.mark.parametrize("shape", [dict, SimpleNamespace], ids=["mapping", "object"])
@@ -205,3 +206,51 @@ def test_a_time_beyond_a_float_is_named_where_it_is(backend, chunk, name):
     with pytest.raises(InvalidArgumentError) as caught:
         pack("", [chunk], 9, ranking="recency")
     assert f"{name} is beyond the range of a float" == str(caught.value)
+
+
+class Key(str, enum.Enum):
+    """A str whose own methods show something else."""
+
+    KIND = "note"
+    ID = "a1"
+    SOURCE = "tea.md"
+    TITLE = "Tea"
+    NONE = ""
+
+    def _other(self, *_):
+        return "other"
+
+    __str__ = __format__ = __repr__ = _other
+
+
+LABELS = {"id": Key.ID, "source": Key.SOURCE, "title": Key.TITLE}
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"text": "Green tea.", "kind": Key.KIND, **LABELS},
+        {"text": "Green tea.", "metadata": {"kind": Key.KIND, **LABELS}},
+        {"text": "Green tea.", "id": Key.NONE, "metadata": {"kind": Key.KIND, **LABELS}},
+        SimpleNamespace(text="Green tea.", metadata={"kind": Key.KIND}, **LABELS),
+        Chunk("Green tea.", metadata={"kind": Key.KIND}, **LABELS),
+    ],
+    ids=["mapping", "metadata", "empty", "object", "chunk"],
+)
+def test_labels_of_a_subclass_of_str(backend, chunk):
+    """A label that is a str counts as its characters, wherever it is shown."""
+    expected = {
+        "tagged": "[note:a1] Green tea.",
+        "xml": '<documents>\n<document kind="note" id="a1" source="tea.md" title="Tea">\n'
+        "Green tea.\n</document>\n</documents>",
+    }
+    for template, text in expected.items():
+        packing = pack("tea", [chunk], 99, template=template)
+        assert text == packing.text
+        (cited,) = citations(packing)
+        assert ("tea.md", "a1") == (cited.source, cited.id)
+        assert {str} == {type(cited.source), type(cited.id)}
+        assert text == pack("tea", Corpus([chunk]), 99, template=template).text
+        found = ChunkRetriever([chunk]).retrieve("tea", 1)
+        assert text == pack("tea", found, 99, template=template).text
+    assert "tea.md" in pack("tea", [chunk], 99).report()
