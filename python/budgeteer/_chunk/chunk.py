@@ -133,8 +133,10 @@ def field_of(chunk: Any, name: str) -> Any:
         return None
     is_a_mapping = type(chunk) is dict or is_mapping(chunk)
     value = chunk.get(name) if is_a_mapping else getattr(chunk, name, None)
+    if type(value) is dict or type(value) is str:  # without more calls, as most are
+        return value
     other = _OTHER_NAMES.get(name)
-    if value is not None or other is None:
+    if other is None or not _validate.is_null(value):
         return value
     value = chunk.get(other) if is_a_mapping else getattr(chunk, other, None)
     return value if name != "metadata" or is_mapping(value) else None

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import Chunk, field_of, id_of, text_name
+from budgeteer._chunk.chunk import Chunk, field_of, id_of, own_field, text_name
 from budgeteer.errors import CorpusError, InvalidArgumentError
 
 _DEEPEST = 64
@@ -107,8 +107,8 @@ def _record(chunk: Any, i: int) -> bytes:
         _check(fields, f"chunks[{i}]")
         record = [_MAPPING, key, fields]
     else:
-        identifier, metadata = field_of(chunk, "id"), field_of(chunk, "metadata")
-        source, score = field_of(chunk, "source"), field_of(chunk, "score")
+        identifier, source = own_field(chunk, "id"), own_field(chunk, "source")
+        metadata, score = field_of(chunk, "metadata"), field_of(chunk, "score")
         if identifier is not None:
             identifier = _validate.text(f"chunks[{i}].id", identifier)
         source = "" if source is None else _validate.text(f"chunks[{i}].source", source)

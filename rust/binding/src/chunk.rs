@@ -403,12 +403,17 @@ fn title_of<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let given = |has: bool, name| {
         let found = if has { get(name)? } else { None };
-        Ok::<_, PyErr>(found.filter(|value| !value.is_none()))
+        match found {
+            Some(value) if !is_null(&value)? => Ok::<_, PyErr>(Some(value)),
+            _ => Ok(None),
+        }
     };
-    if let Some(own) = own.filter(|own| !own.is_none()) {
-        let is_empty =
-            own.cast::<PyString>().is_ok_and(|own| text(own).is_ok_and(|own| own.is_empty()));
-        if !is_empty {
+    if let Some(own) = own {
+        let is_missing = match own.cast::<PyString>() {
+            Ok(own) => text(own).is_ok_and(|own| own.is_empty()),
+            Err(_) => is_null(&own)?,
+        };
+        if !is_missing {
             return Ok(Some(own));
         }
     }
@@ -428,6 +433,19 @@ fn title_of<'py>(
         },
     };
     Ok(title.filter(PyAnyMethods::is_instance_of::<PyString>))
+}
+
+/// Returns whether a value stands for none at all, as `_validate.is_null` does:
+/// None, NaN or what pandas has for them.
+fn is_null(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_none() || value.is_exact_instance_of::<PyDict>() {
+        return Ok(value.is_none());
+    }
+    if let Ok(value) = value.cast::<PyFloat>() {
+        return Ok(value.value().is_nan());
+    }
+    let name = value.get_type().name()?;
+    Ok(name == "NAType" || name == "NaTType")
 }
 
 fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {

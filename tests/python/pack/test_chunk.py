@@ -5,14 +5,20 @@ import enum
 import math
 from decimal import Decimal
 from fractions import Fraction
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from budgeteer import Chunk, Corpus, InvalidArgumentError, KeptChunk, Packer, pack
-from budgeteer.presets import citations, context_gate
+from budgeteer.presets import (
+    agentic_rag,
+    citations,
+    context_gate,
+    estimate_citation_tokens,
+    sources_footer,
+)
 from budgeteer.service import ChunkRetriever
 
 SHAPES = pytest.mark.parametrize("shape", [dict, SimpleNamespace], ids=["mapping", "object"])
@@ -113,17 +119,105 @@ def test_a_long_chunk_is_shown_by_its_beginning(backend):
     assert kept == eval(repr(kept), {"KeptChunk": KeptChunk})
 
 
-@pytest.mark.parametrize("none", [math.nan, pd.NA, pd.NaT], ids=repr)
+MISSING = pytest.mark.parametrize("none", [math.nan, np.float64("nan"), pd.NA, pd.NaT], ids=repr)
+
+
+@MISSING
 def test_what_pandas_has_for_none_is_none(backend, none):
-    """A frame's missing ids and sources are no labels, in the metadata neither."""
+    """A frame's missing titles, ids and sources are no labels, in the metadata neither."""
     packer = Packer(60, counter="words", template="xml")
+    labels = dict.fromkeys(("title", "id", "source", "kind"), none)
+    shown = '<documents>\n<document id="0">\nTea.\n</document>\n</documents>'
     for chunk in (
+        {"text": "Tea.", **labels},
+        {"text": "Tea.", "metadata": labels},
+        MappingProxyType({"text": "Tea.", **labels, "metadata": MappingProxyType(labels)}),
+        SimpleNamespace(text="Tea.", **labels, metadata=labels),
         {"text": "Tea.", "id": none, "source": none},
         {"text": "Tea.", "metadata": {"id": none, "source": none}},
         {"text": "Tea.", "id": none, "metadata": {"id": "0"}},
     ):
-        packing = packer.pack("", [chunk])
-        assert '<documents>\n<document id="0">\nTea.\n</document>\n</documents>' == packing.text
+        for chunks in ([chunk], Corpus([chunk])):
+            assert shown == packer.pack("", chunks).text
+        assert shown == packer.pack("", ChunkRetriever([chunk]).retrieve("tea", 1)).text
+
+
+@SHAPES
+@MISSING
+@pytest.mark.parametrize("ranking", ["lexical", "bm25", "keyword", "recency", "input"])
+def test_a_missing_title_under_every_ranking(backend, shape, none, ranking):
+    """A title that pandas has for none is no title, or that of the metadata."""
+    chunks = [
+        shape(text="Leaves.", title=none, metadata=None, meta=None),
+        shape(text="Leaves of tea.", title=none, metadata={"title": "Green"}),
+        shape(text="Leaves, too.", title=none, metadata=none, meta={"title": "Green tea"}),
+        shape(text="Leaves, at last.", title=none, metadata={"title": none}),
+    ]
+    same = [
+        shape(text="Leaves.", title=""),
+        shape(text="Leaves of tea.", title="Green"),
+        shape(text="Leaves, too.", title="Green tea"),
+        shape(text="Leaves, at last."),
+    ]
+    packer = Packer(99, ranking=ranking, template="xml")
+    expected = packer.pack("green", same)
+
+    for given in (chunks, Corpus(chunks)):
+        packing = packer.pack("green", given)
+        assert expected.text == packing.text
+        assert [kept.score for kept in expected.kept] == [kept.score for kept in packing.kept]
+
+
+@SHAPES
+@MISSING
+def test_a_missing_source_or_id_is_not_cited(backend, shape, none):
+    """Citations and what they cost pass over what pandas has for none."""
+    chunks = [
+        shape(text="Green tea.", source=none, id=none),
+        shape(text="Tea.", source=none, id=none, metadata={"source": "tea.md", "id": 7}),
+        shape(text="Black tea.", source=none, id=none, node_id="n", metadata=none),
+    ]
+    bare = [
+        shape(text="Green tea."),
+        shape(text="Tea.", metadata={"source": "tea.md", "id": 7}),
+        shape(text="Black tea.", node_id="n"),
+    ]
+    packing = agentic_rag().pack("tea", chunks)
+
+    assert agentic_rag().pack("tea", bare).text == packing.text
+    cited = {cited.index: (cited.source, cited.id) for cited in citations(packing)}
+    assert {0: ("", None), 1: ("tea.md", "7"), 2: ("", "n")} == cited
+    assert sources_footer(agentic_rag().pack("tea", bare)) == sources_footer(packing)
+    assert estimate_citation_tokens(bare) == estimate_citation_tokens(chunks)
+
+
+@MISSING
+def test_a_missing_label_of_an_object_is_saved_as_none(native, none, tmp_path):
+    """A file has no label where pandas has none."""
+    chunk = SimpleNamespace(text="Tea.", id=none, source=none, title=none)
+    Corpus([chunk]).save(tmp_path / "corpus")
+    assert [Chunk("Tea.")] == [
+        kept.chunk for kept in Packer(9).pack("", Corpus.open(tmp_path / "corpus")).kept
+    ]
+
+
+@SHAPES
+@pytest.mark.parametrize("title", [1.5, True, 3, b"tea", Decimal("NaN")], ids=repr)
+def test_a_title_of_another_type_is_an_error(backend, shape, title):
+    """Only what pandas has for none is passed over."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        pack("tea", [shape(text="tea", title=title)], 9)
+    assert f"chunks[0].title must be a str, not {type(title).__name__}" == str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["own", "metadata"])
+def test_an_id_may_be_any_int(backend, place):
+    """An int of numpy is an id as Python's is."""
+    labels = {"id": np.int64(3)}
+    chunk = {"text": "Tea.", **(labels if place == "own" else {"metadata": labels})}
+    packing = pack("", [chunk], 9, template="tagged")
+    assert "[document:3] Tea." == packing.text
+    assert "3" == citations(packing)[0].id
 
 
 IN_PARIS = dt.timezone(dt.timedelta(hours=1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgeteer._codes import NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TEXT_TYPE, TITLE_TYPE
+from budgeteer._validate import is_null
 
 _MISSING = object()
 
@@ -38,15 +39,18 @@ def read(
         if not issubclass(type(text), str):
             return TEXT_TYPE, i
         title = get("title") if with_titles else None
-        if with_titles and (
-            title is None or (issubclass(type(title), str) and not str.__len__(title))
-        ):
+        if with_titles and _is_missing(title):
             title = title_inside(get)
         if title is not None and not issubclass(type(title), str):
             return TITLE_TYPE, i
         texts.append(str.__str__(text))
         titles.append("" if title is None else str.__str__(title))
     return texts, titles
+
+
+def _is_missing(title: Any) -> bool:
+    """Return whether the title of a chunk itself gives way to its metadata's."""
+    return is_null(title) or (issubclass(type(title), str) and not str.__len__(title))
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def access(chunk: object) -> Access:
 def title_inside(get: Callable[[str], Any]) -> str | None:
     """Return the title in the metadata, None unless it is a str."""
     metadata = get("metadata")
-    if metadata is None:
+    if is_null(metadata):
         metadata = get("meta")
     title = metadata.get("title") if isinstance(metadata, Mapping) else None
     return title if isinstance(title, str) else None
