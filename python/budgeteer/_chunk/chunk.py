@@ -423,10 +423,14 @@ def refusal(chunks: Sequence[object], code: int, i: int) -> InvalidArgumentError
         return InvalidArgumentError(
             f"chunks[{i}] must have a key 'text', 'content' or 'page_content'"
         )
-    if code == NO_TEXT:
-        return InvalidArgumentError(f"chunks[{i}] must be {_ALLOWED}, not {found}")
     # As in the backend, the first object of its type decides.
     first = next(other for other in chunks if type(other) is type(chunk))
+    if code == NO_TEXT and any(hasattr(chunk, name) for name in TEXT_ATTRIBUTES):
+        return InvalidArgumentError(
+            f"chunks[{i}] must have .{text_name(first)}, as the first {found} has"
+        )
+    if code == NO_TEXT:
+        return InvalidArgumentError(f"chunks[{i}] must be {_ALLOWED}, not {found}")
     name = "title" if code == TITLE_TYPE else text_name(chunk if is_mapping(chunk) else first)
     return InvalidArgumentError(
         f"chunks[{i}].{name} must be a str, not {_validate.type_name(field_of(chunk, name))}"

@@ -161,11 +161,10 @@ class Packer:
             query: The question that the chunks should answer. May be empty: then every score is 0.
             chunks: `Chunk`, str, mappings with ``text``, ``content`` or ``page_content``, or
                 objects with ``.text``, ``.page_content`` or ``.content``; they may be mixed. The
-                first object of a type decides which attributes are read on all objects of that
-                type. Or a
-                `Corpus`, or a column of pandas, Polars, Arrow or numpy without nulls; one of
-                strings that gives Arrow is read where it lies. A data frame and a set, which has
-                no order, are refused.
+                first object of a type decides which attributes hold the text and the title that
+                ranks, on all objects of that type. Or a `Corpus`, or a column of pandas, Polars,
+                Arrow or numpy without nulls; one of strings that gives Arrow is read where it
+                lies. A data frame and a set, which has no order, are refused.
             max_tokens: Replaces the packer's own for this call; the reserve is still taken off.
             vectors: For a ranking by embeddings, the pair of the query's vector, shape ``(d,)``,
                 and the chunks' vectors, shape ``(n, d)``. With an embedder you may give the

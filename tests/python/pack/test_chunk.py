@@ -348,3 +348,19 @@ def test_labels_of_a_subclass_of_str(backend, chunk):
         found = ChunkRetriever([chunk]).retrieve("tea", 1)
         assert text == pack("tea", found, 99, template=template).text
     assert "tea.md" in pack("tea", [chunk], 99).report()
+
+
+@pytest.mark.parametrize("ranking", ["lexical", "score", "input"])
+@pytest.mark.parametrize("made", [tuple, Corpus], ids=["chunks", "corpus"])
+def test_an_object_without_the_attribute_of_the_first(backend, ranking, made):
+    """The error says which attribute is looked for, and why."""
+    chunks = [SimpleNamespace(text="a"), "b", SimpleNamespace(content="c")]
+    with pytest.raises(InvalidArgumentError) as caught:
+        pack("q", made(chunks), 5, ranking=ranking)
+    assert "chunks[2] must have .text, as the first SimpleNamespace has" == str(caught.value)
+
+    chunks[2] = SimpleNamespace(body="c")
+    with pytest.raises(
+        InvalidArgumentError, match=r"^chunks\[2\] must be a str, .* or \.content, not"
+    ):
+        pack("q", made(chunks), 5, ranking=ranking)
