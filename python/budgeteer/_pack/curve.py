@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from budgeteer import _validate
 from budgeteer._codes import GATE, INPUT, RANK, RECENCY
+from budgeteer._pack.outcome import score_in_json
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
 from budgeteer._rank.rankings import ranked
@@ -58,7 +60,8 @@ class BudgetPoint:
         max_tokens: The budget, with what is reserved of it, as `Packing.whatif` takes it.
         total_tokens: The tokens of the text.
         kept_count: The number of kept chunks.
-        score: The sum of their scores.
+        score: The sum of their finite scores. Infinite ones add nothing: with them, all sums would
+            be alike, or of no value.
         admitted: The chunks that are kept here and not in the point before, by index.
         left: The chunks that were kept in the point before and are not here: a larger budget has
             room for a better chunk, and then perhaps not for those that filled the smaller one.
@@ -83,6 +86,8 @@ class BudgetPoint:
         """
         Return the point as plain data that JSON can hold.
 
+        A sum beyond the range of a float is None, as JSON has no infinity.
+
         Examples:
             >>> from budgeteer import pack
             >>> pack("tea", ["Green tea."], 3).budget_curve()[-1].to_dict()["kept_count"]
@@ -90,6 +95,7 @@ class BudgetPoint:
 
         """
         data = {name: getattr(self, name) for name in self.__slots__}
+        data["score"] = score_in_json(self.score)
         return {name: list(of) if type(of) is tuple else of for name, of in data.items()}
 
     @classmethod
@@ -182,9 +188,9 @@ def by_known_scores(packing: Any, call: Any) -> Any:
 
 
 def _added(scores: Any, kept: Any) -> float:
-    """Return the sum of the scores of the kept chunks; those without one add nothing."""
+    """Return the sum of the finite scores of the kept chunks; NaN stands for none."""
     total = 0.0
     for score in array("d", [scores[index] for index in sorted(kept)]):
-        if score == score:  # noqa: PLR0124 - NaN stands for none
+        if math.isfinite(score):
             total += score
     return total

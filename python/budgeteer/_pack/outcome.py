@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -11,6 +12,11 @@ from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
 
 T = TypeVar("T")
+
+
+def score_in_json(score: float | None) -> float | None:
+    """Return a score as JSON can hold it: None for an infinite one, as for none."""
+    return None if score is None or math.isinf(score) else score
 
 
 class _Outcome(Generic[T]):
@@ -32,6 +38,8 @@ class _Outcome(Generic[T]):
         """
         Return what is known of the chunk as plain data, without the caller's object.
 
+        An infinite score is None, as JSON has no infinity.
+
         Examples:
             >>> from budgeteer import pack
             >>> packing = pack("tea", ["tea", ""], 3)
@@ -41,6 +49,7 @@ class _Outcome(Generic[T]):
         """
         data = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]  # a dataclass is below
         del data["chunk"]
+        data["score"] = score_in_json(data["score"])
         return {name: list(of) if type(of) is tuple else of for name, of in data.items()}
 
     @classmethod

@@ -18,7 +18,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._pack.curve import Again, BudgetPoint
 from budgeteer._pack.lazy import Lazy
 from budgeteer._pack.options import REASONS
-from budgeteer._pack.outcome import DroppedChunk, KeptChunk
+from budgeteer._pack.outcome import DroppedChunk, KeptChunk, score_in_json
 from budgeteer._pack.prepared import Prepared
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
@@ -352,7 +352,7 @@ class Packing(Copied, Generic[T]):
         return [
             {
                 "index": index,
-                "score": self._score(index),
+                "score": score_in_json(self._score(index)),
                 "reason": REASONS[reason],
                 "needed_tokens": needed,
                 "available_tokens": available,
@@ -521,6 +521,8 @@ class Packing(Copied, Generic[T]):
     def to_dict(self) -> dict[str, Any]:
         """
         Return the packing as plain data that JSON can hold, without the caller's objects.
+
+        An infinite score is None, as JSON has no infinity.
 
         Examples:
             >>> from budgeteer import pack

@@ -1,6 +1,8 @@
 """Other budgets: what a packing would hold in them is what packing again holds."""
 
 import gc
+import json
+import math
 import pickle
 import weakref
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from support import (
     chunk_lists,
     counters,
@@ -25,8 +28,10 @@ from budgeteer import (
     Corpus,
     InvalidArgumentError,
     Packer,
+    Packing,
     Prompt,
     Template,
+    compare,
     pack,
     presets,
 )
@@ -316,3 +321,32 @@ def test_options_are_kept():
     other = Packer(**{**options_of(packer), "max_tokens": 14})
 
     assert facts(other.pack("green tea", CHUNKS)) == facts(packing.whatif(14))
+
+
+def test_infinite_scores_have_no_json_form(backend):
+    """They are None in plain data, and add nothing to the sums of a curve."""
+    scores = (0.5, math.inf, -math.inf, None, 0.25, -math.inf)
+    chunks = [Chunk(f"tea {i}", score=score) for i, score in enumerate(scores)]
+    packing = Packer(8, ranking="score", counter="words").pack("", chunks)
+    curve = packing.budget_curve(step=2)
+
+    assert math.inf == packing.kept[0].score
+    assert -math.inf in [it.score for it in packing.dropped]
+    data = json.loads(json.dumps(packing.to_dict(), allow_nan=False))
+    assert packing.to_dict() == data
+    found = {item["index"]: item["score"] for item in data["kept"] + data["dropped"]}
+    assert {i: None if it in (math.inf, -math.inf) else it for i, it in enumerate(scores)} == found
+    assert data == pickle.loads(pickle.dumps(packing)).to_dict()
+    assert TypeAdapter(Packing).dump_python(packing, mode="json") == data
+    assert not compare(packing, data).chunks
+    assert [0.0, 0.5, *[0.75] * 6] == [point.score for point in curve]
+    json.dumps([point.to_dict() for point in curve], allow_nan=False)
+    assert "inf" in packing.report()
+
+
+def test_a_sum_beyond_a_float_has_no_json_form(backend):
+    """It is infinite, and None in plain data."""
+    chunks = [Chunk(f"tea {i}", score=1.5e308) for i in range(2)]
+    point = Packer(9, ranking="score", counter="words").pack("", chunks).budget_curve()[-1]
+    assert math.inf == point.score
+    assert point.to_dict()["score"] is None
