@@ -252,6 +252,11 @@ def is_null(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def is_absent(value: object) -> bool:
+    """Return whether a number is not stated: None, or what pandas has for none; NaN is refused."""
+    return not isinstance(value, float) and is_null(value)
+
+
 def iterable(name: str, value: object) -> Iterable[Any]:
     """Return *value*, which must be iterable; a single text or mapping is refused."""
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):

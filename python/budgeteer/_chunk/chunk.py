@@ -302,14 +302,15 @@ def mtime_keys(chunks: Sequence[object]) -> bytes:
 def _mtime(chunk: Any, i: int) -> float:
     """Return the modification time of chunk *i*, whatever its type; 0 for none."""
     name, mtime = f"chunks[{i}].metadata['mtime']", metadata_field(chunk, "mtime")
-    if _validate.is_null(mtime) and is_mapping(chunk):
+    if _validate.is_absent(mtime) and is_mapping(chunk):
         name, mtime = f"chunks[{i}]['mtime']", chunk.get("mtime")
     if _validate.is_bool(mtime):
         return float(mtime)
-    found = _validate.as_seconds(mtime)
-    if found is None:
-        found = _validate.as_float(name, mtime)
-    return 0.0 if _validate.is_null(found) else found + 0  # type: ignore[operator]  # a float
+    seconds = _validate.as_seconds(mtime)
+    if seconds is not None:
+        return 0.0 if math.isnan(seconds) else seconds
+    found = _validate.as_float(name, mtime)
+    return 0.0 if found is None else _validate.number(name, found) + 0
 
 
 def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str, float]]:

@@ -375,7 +375,7 @@ def _memories(
         elif isinstance(memory, Mapping):
             key = "content" if "content" in memory else "text"
             text = _validate.text(f"{where}[{key!r}]", memory.get(key))
-            if not _is_none(memory.get("importance")):
+            if not _validate.is_absent(memory.get("importance")):
                 importance = _validate.number(f"{where}['importance']", memory["importance"])
             age = _age(where, memory, now)
         else:
@@ -395,17 +395,12 @@ def _memories(
 
 def _age(where: str, memory: Mapping[str, Any], now: float) -> float:
     """Return the age of a memory in days, minus infinity if it states none."""
-    if not _is_none(memory.get("age_days")):
+    if not _validate.is_absent(memory.get("age_days")):
         return _validate.number(f"{where}['age_days']", memory["age_days"])
     for key in _TIMES:
-        if not _is_none(memory.get(key)):
+        if not _validate.is_absent(memory.get(key)):
             return (now - _seconds(f"{where}[{key!r}]", memory[key])) / _DAY
     return -math.inf
-
-
-def _is_none(value: object) -> bool:
-    """Return whether a figure is not stated: None, or what pandas has for none; NaN is refused."""
-    return not isinstance(value, float) and _validate.is_null(value)
 
 
 def _seconds(name: str, value: object) -> float:
@@ -417,7 +412,7 @@ def _seconds(name: str, value: object) -> float:
             raise InvalidArgumentError(
                 f"{name} must be {_TIME}; the text is not of that form"
             ) from None
-    seconds = None if _is_none(value) else _validate.as_seconds(value)
+    seconds = None if _validate.is_absent(value) else _validate.as_seconds(value)
     return _validate.number(name, value if seconds is None else seconds, _TIME)
 
 

@@ -230,8 +230,9 @@ TIMES = [
     np.datetime64(9, "s"),
     np.datetime64(10 * 10**9, "ns"),
 ]
+NANS = [math.nan, np.float32("nan"), Decimal("NaN")]
 NO_NUMBERS = [
-    *(None, math.nan, pd.NA, pd.NaT, np.float32("nan"), Decimal("NaN")),
+    *(None, pd.NA, pd.NaT),
     np.datetime64("NaT", "ns"),
     *("9", "", [], [1], np.array([1, 2]), b"9", 3j),
 ]
@@ -272,7 +273,7 @@ def test_positions_of_any_type(backend, place):
     chunks = [place("position", value) for value in NUMBERS[::-1]]
 
     assert [*range(len(chunks))][::-1] == _order(chunks, ranking="input", order="document")
-    for none in [*NO_NUMBERS, True, 10**400, *TIMES[:5]]:
+    for none in [*NO_NUMBERS, *NANS, True, 10**400, *TIMES[:5]]:
         chunks = [place("position", value) for value in (none, np.float32(2), Decimal(1))]
         assert [2, 1, 0] == _order(chunks, ranking="input", order="document")
 

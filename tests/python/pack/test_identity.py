@@ -189,6 +189,7 @@ BAD_CHUNKS = [
     {"text": "tea", "title": 3},
     {"text": "tea", "score": float("nan")},
     {"text": "tea", "score": "high"},
+    {"text": "tea", "metadata": {"mtime": float("nan")}},
     {"text": "tea", "metadata": {"mtime": 10**400}},
     SimpleNamespace(),
     SimpleNamespace(text=3),

@@ -283,10 +283,19 @@ def test_metadata_that_is_no_mapping(backend, bad):
         assert [1, 0] == [kept.index for kept in packing.kept]
 
 
-def test_bad_mtime(backend):
-    """An mtime that no float holds is named by its index."""
-    chunks = ["rye", {"text": "tea", "metadata": {"mtime": 10**400}}]
-    with pytest.raises(InvalidArgumentError, match=r"^chunks\[1\].*mtime.*beyond the range"):
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (NAN, "must be a number, not NaN"),
+        (np.float32(NAN), "must be a number, not NaN"),
+        (10**400, "is beyond the range of a float"),
+    ],
+    ids=["nan", "nan of numpy", "huge"],
+)
+def test_bad_mtime(backend, bad, message):
+    """An mtime that is no finite order is named by its index."""
+    chunks = ["rye", {"text": "tea", "metadata": {"mtime": bad}}]
+    with pytest.raises(InvalidArgumentError, match=r"^chunks\[1\].*mtime.*" + message):
         pack("tea", chunks, 9, ranking="recency")
 
 
