@@ -5,10 +5,11 @@ Change one expression of a file at a time, and count how many such mutants the t
     python scripts/mutants.py FILE... [--only FUNCTION] [--children N] [--record]
 
 mutmut mutates a file of Python, cargo-mutants one of Rust. `tests/mutants.json` says which tests
-reach a file: only those run. It also has what was found last, and each mutant that survives with
-the reason why no test finds it. The exit status is 1 where fewer than 90 % are killed, or where
-one survives without a reason there. `--record` writes what was found; new survivors get an empty
-reason, which is none.
+reach a file: only those run. What has no dashes there, for cargo, is a part of names of tests:
+only those with such a part run. It also has what was found last, and each mutant that survives
+with the reason why no test finds it. The exit status is 1 where fewer than 90 % are killed, or
+where one survives without a reason there. `--record` writes what was found; new survivors get an
+empty reason, which is none.
 
 All is written below `target/mutants`, with what mutmut says in `run.log`. mutmut changes neither
 what stands outside of functions nor a function that has a decorator.
@@ -136,7 +137,8 @@ def of_rust(file: str, tests: list[str], only: str, children: int) -> Found:
     command += ["--jobs", str(children), "--output", str(work), "--colors", "never"]
     command += ["--re", only] if only else []
     # Only these tests are built, too. A property has fewer examples, as in Python.
-    command += [f"--cargo-arg={one}" for one in tests]
+    command += [f"--cargo-arg={one}" for one in tests if one.startswith("-")]
+    command += ["--", "--", *(one for one in tests if not one.startswith("-"))]
     environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "0", "PROPTEST_CASES": "48"}
     done = subprocess.run(command, cwd=ROOT, check=False, env=environment)
     if done.returncode not in {0, 2, 3}:  # all caught, some missed, some timed out
