@@ -1,5 +1,6 @@
 //! Laws of assembling that hold for every input.
 
+use budgeteer::pipeline::Tag;
 use budgeteer::{Chunk, Estimate, Order, Overflow, Packer, Packing, Template, TokenCounter};
 use proptest::prelude::*;
 
@@ -203,4 +204,40 @@ fn what_is_no_format_is_refused() {
         assert_eq!(budgeteer::ErrorKind::InvalidArgument, error.kind());
     }
     assert!(Template::format("{{}}{text}{{id}}").is_ok());
+}
+
+/// A header stands in front of the template's own, a footer behind it. Only a
+/// format and a function take another separator.
+#[test]
+fn what_stands_around_and_between_the_chunks() -> Result<(), budgeteer::Error> {
+    for (template, front, between, is_joined) in [
+        (Template::plain(), "", "\n\n", false),
+        (Template::tagged(), "", "\n", false),
+        (Template::markdown(), "", "\n\n", false),
+        (Template::xml(), "<documents>\n", "\n", false),
+        (Template::json(), "[", ",\n", false),
+        (Template::format("{text}")?, "", "\n\n", true),
+        (Template::by(|_, chunk| chunk.text().into()), "", "\n\n", true),
+    ] {
+        assert_eq!((front, between), (template.front(), template.between()));
+        let pack =
+            |template: Template| Packer::new(99).template(template).pack("", &["tea", "rye"]);
+        let plain = pack(template.clone())?.text;
+        assert!(plain.starts_with(front) && plain.contains(between));
+        let around = template.clone().header("H\n").footer("\nF").header("").footer("");
+        assert_eq!(format!("H\n{front}"), around.front());
+        assert_eq!(format!("H\n{plain}\nF"), pack(around)?.text);
+        let joined = template.separator(" + ");
+        assert_eq!(if is_joined { " + " } else { between }, joined.between());
+        assert_eq!(is_joined, pack(joined)?.text == "tea + rye");
+    }
+    Ok(())
+}
+
+/// A chunk that has nothing but a text has its place for an identifier.
+#[test]
+fn the_tag_of_a_text() {
+    let tag = Tag::of_text(7);
+    assert_eq!((&b"document"[..], &b"7"[..]), (&*tag.kind, &*tag.id));
+    assert!(tag.source.is_empty() && tag.title.is_empty() && tag.position.is_nan());
 }

@@ -482,3 +482,54 @@ fn packings_differ_by_what_is_dropped() -> Result<(), budgeteer::Error> {
     }
     Ok(())
 }
+
+/// Packings are equal where all that is public of them is.
+#[test]
+fn packings_differ_by_each_figure() -> Result<(), budgeteer::Error> {
+    struct Sure;
+    impl TokenCounter for Sure {
+        fn count(&self, text: &str) -> usize {
+            text.len()
+        }
+
+        fn is_exact(&self) -> bool {
+            true
+        }
+    }
+    let chunks = [Chunk::new("tea").score(0.5), Chunk::new("rye").score(0.25)];
+    let better = [Chunk::new("tea").score(0.75), chunks[1].clone()];
+    let packer = |budget| Packer::new(budget).ranking(Ranking::Score);
+    let headed = |header: &str| packer(99).template(Template::plain().header(header));
+    let joints = |each: usize| {
+        packer(99).counter(move |text: &str| text.len() + each * text.matches('\n').count())
+    };
+    for (one, other) in [
+        (headed("a").pack("", &chunks)?, headed("b").pack("", &chunks)?),
+        (joints(1).pack("", &chunks)?, joints(2).pack("", &chunks)?),
+        (packer(99).pack("", &chunks)?, packer(98).pack("", &chunks)?),
+        (joints(0).pack("", &chunks)?, packer(99).counter(Sure).pack("", &chunks)?),
+        (packer(99).pack("", &chunks)?, packer(99).pack("", &better)?),
+    ] {
+        let copy = one.clone();
+        assert_eq!(one, copy);
+        assert_eq!(format!("{one:?}"), format!("{copy:?}"));
+        assert_ne!(one, other);
+        assert_ne!(format!("{one:?}"), format!("{other:?}"));
+    }
+    Ok(())
+}
+
+/// A packing tells that something was left out, be it a chunk or a part of one.
+#[test]
+fn what_is_left_out_is_told() -> Result<(), budgeteer::Error> {
+    let packer = Packer::new(4).estimate(Estimate::Words).overflow(Overflow::TruncateEnd);
+    for (chunks, is_told) in [
+        (&["tea", "rye"][..], false),
+        (&["tea and rye and oat"], true),
+        (&["tea", "tea"], true),
+        (&[""], true),
+    ] {
+        assert_eq!(is_told, packer.pack("", chunks)?.was_truncated(), "{chunks:?}");
+    }
+    Ok(())
+}

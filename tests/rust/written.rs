@@ -183,7 +183,7 @@ fn equality() {
     let template = Template::by(|index, _| index.to_string());
     assert_eq!(template, template.clone());
     assert_ne!(template, Template::by(|index, _| index.to_string()));
-    assert!(format!("{template:?}").contains("Written"));
+    assert!(format!("{template:?}").contains("Written(..)"));
 }
 
 /// Nothing is written where the header leaves no token.
