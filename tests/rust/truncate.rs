@@ -165,3 +165,59 @@ proptest! {
         prop_assert_eq!(counted, Ok(found));
     }
 }
+
+/// The end of a long text is looked at from between two plain characters on,
+/// however it is stored: where digits make tokens by threes, that shows.
+#[test]
+fn long_numbers() {
+    let cut = |text: Text<'_>, most| {
+        exact("o200k_base").truncate(text, most, Keep::End, "".into(), &NEVER).unwrap()
+    };
+    // Of 512 digits, the last two of the tokens.
+    assert_eq!(b"11111"[..], cut((&*"1".repeat(1_000)).into(), 2));
+    for unit in [
+        "1",
+        "\u{663}11",
+        "\u{663}1",
+        "1\u{663}\u{663}",
+        "\u{663}111\u{663}",
+        "11\u{663}\u{663}\u{663}",
+    ] {
+        for first in ["", "\u{663}", "\u{663}\u{663}"] {
+            let text = first.to_owned() + &unit.repeat(1_500 / unit.chars().count());
+            let ucs2: Vec<u16> = text.encode_utf16().collect();
+            for most in 1..8 {
+                let found = cut(Text::Utf8(text.as_bytes()), most);
+                assert_eq!(found, cut(Text::Ucs2(&ucs2), most), "{most} of {first}{unit}");
+            }
+        }
+    }
+}
+
+/// Surrogates in a pair are cut as the character that they spell, and others as
+/// the replacement character.
+#[test]
+fn surrogates() {
+    let exact = exact("o200k_base");
+    // The character is one token.
+    let (high, low) = (0xD83D_u16, 0xDE02_u16);
+    let unit = [high, low, 0x65E5, high, 0x65E5, low, 0xE9, high, low, 0x61, low, high, low, high];
+    for first in 0..unit.len() {
+        let units: Vec<u16> = unit.iter().copied().cycle().skip(first).take(30).collect();
+        let wide: Vec<u32> = units.iter().copied().map(u32::from).collect();
+        let spelled = String::from_utf16_lossy(&units);
+        for (most, keep) in (1..12).flat_map(|most| [(most, Keep::Start), (most, Keep::End)]) {
+            let cut = |text| exact.truncate(text, most, keep, "".into(), &NEVER).unwrap();
+            let expected = String::from_utf8(cut((&*spelled).into())).unwrap();
+            let found = cut(Text::Ucs2(&units));
+            assert_eq!(found, cut(Text::Utf8(&utf8(&wide))));
+            let part = |size: usize| match keep {
+                Keep::End => units.len() - size..units.len(),
+                _ => 0..size,
+            };
+            let mut parts = (0..=units.len()).map(part);
+            let part = parts.find(|part| utf8(&wide[part.clone()]) == found).unwrap();
+            assert_eq!(expected, String::from_utf16_lossy(&units[part]), "{most} of {spelled}");
+        }
+    }
+}
