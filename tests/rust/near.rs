@@ -149,6 +149,13 @@ fn many_texts() {
     assert_found(&texts, number);
 }
 
+/// What two texts have together is in none of both.
+#[test]
+fn parts_of_two_texts() {
+    let text = |from: usize, to: usize| (from..to).collect::<Vec<_>>();
+    assert_found(&[text(0, 6), text(2, 10), text(0, 10)], number);
+}
+
 /// Texts of many terms.
 #[test]
 fn long_texts() {
