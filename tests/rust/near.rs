@@ -154,6 +154,9 @@ fn many_texts() {
 fn parts_of_two_texts() {
     let text = |from: usize, to: usize| (from..to).collect::<Vec<_>>();
     assert_found(&[text(0, 6), text(2, 10), text(0, 10)], number);
+    // All of the third is in some text before, and the fourth is much like it.
+    let fourth = [text(0, 39), vec![99]].concat();
+    assert_found(&[text(0, 20), text(16, 40), text(0, 40), fourth], number);
 }
 
 /// Texts of many terms.
