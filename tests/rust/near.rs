@@ -123,6 +123,21 @@ proptest! {
     }
 }
 
+/// No two terms are taken for one, and all ways to write a term are.
+#[test]
+fn single_terms() {
+    let texts: Vec<_> = (0..TERMS.len()).map(|term| vec![term]).collect();
+    assert_found(&texts, |_, term| TERMS[term][0].to_owned());
+    for (term, written) in TERMS.iter().enumerate().filter(|(_, written)| written.len() > 1) {
+        for way in &written[1..] {
+            let said = [written[0].to_owned(), format!("{way}.")];
+            let packer = Packer::new(99).ranking(Ranking::Input).dedupe(Dedupe::Near);
+            let packing = packer.estimate(Estimate::CharsDiv4).pack("", &said).unwrap();
+            assert_eq!(1, packing.kept.len(), "{term}");
+        }
+    }
+}
+
 fn number(at: usize, term: usize) -> String {
     format!("{}{term}", if at == 0 { "" } else { " " })
 }
