@@ -160,6 +160,33 @@ fn any_counter_will_do() {
     assert!(fitted.total_tokens <= 80 && fitted.text.contains("of 99 items left out"));
 }
 
+/// Lines of a log, all but one of the same kind.
+fn requests() -> Vec<String> {
+    let line = |i| format!("10:{:02}:{:02} INFO worker handled request {i}", i / 60, i % 60);
+    (0..400).map(line).collect()
+}
+
+fn fitted_log(lines: &[String], limit: usize, query: Option<&str>) -> FittedOutput {
+    let options = OutputOptions { query, ..OutputOptions::default() };
+    fit_output(&lines.join("\n"), limit, &|text: &str| text.len(), options).unwrap()
+}
+
+/// An error is whole before the first and the last line of a log stay.
+#[test]
+fn an_error_comes_before_the_ends() {
+    let mut lines = requests();
+    lines[200] = "10:03:20 ERROR disk full on /dev/sda1".to_owned();
+    for query in [None, Some("disk full")] {
+        for limit in [100, 140, 200] {
+            let fitted = fitted_log(&lines, limit, query);
+            assert!(fitted.text.lines().any(|line| line == lines[200]), "{}", fitted.text);
+            assert!(!fitted.text.contains("characters left out"), "{}", fitted.text);
+        }
+        let fitted = fitted_log(&lines, 400, query);
+        assert!(fitted.text.starts_with(&lines[0]) && fitted.text.ends_with(&lines[399]));
+    }
+}
+
 fn fitted(value: &str, limit: usize, kind: OutputKind) -> Result<FittedOutput, Error> {
     let options = OutputOptions { kind, query: Some("tea"), spill: None };
     fit_output(value, limit, &Encoding::O200k, options)

@@ -11,6 +11,7 @@ import pytest
 from budgeteer import fit_output
 from budgeteer._reference._count.graphemes import grapheme_boundaries
 
+CUT_MARKER = re.compile(r"\[\.\.\. (\d+) characters left out(?:; .*)? \.\.\.\]")
 MARKER = re.compile(r"\[\.\.\. (\d+) (?:similar lines?|lines? left out)(?:; .*)? \.\.\.\]\n?")
 
 
@@ -67,6 +68,65 @@ def test_logs(backend):
     assert re.search(r"\[\.\.\. \d+ similar lines \.\.\.\]\n", fitted.text)
     for limit in range(0, 200, 7):
         assert is_log_of(fit_output(log, limit).text, log) or not fit_output(log, limit).text
+
+
+REQUESTS = [
+    f"10:{i // 60:02}:{i % 60:02} INFO worker handled request {i} of customer c{i * 7 % 97}"
+    for i in range(400)
+]
+
+
+@pytest.mark.parametrize("query", [None, "disk full"])
+def test_an_error_comes_before_the_ends(backend, query):
+    """It is whole where it fits beside two markers; the first and last lines come after it."""
+    error = "10:03:20 ERROR disk full on /dev/sda1"
+    log = "\n".join([*REQUESTS[:200], error, *REQUESTS[201:]])
+    for limit in (100, 140, 200, 400):
+        found = fit_output(log, limit, query=query, counter=len).text
+        assert error in found.split("\n"), limit
+        assert is_log_of(found, log), limit
+        assert "characters left out" not in found, limit
+    kept = fit_output(log, 400, query=query, counter=len).text.split("\n")
+    assert [REQUESTS[0], REQUESTS[399]] == [kept[0], kept[-1]]
+
+
+def test_an_error_comes_before_its_indented_lines(backend):
+    """Also in the second half of a log, where the last lines are the nearer end."""
+    inside = [f"  at pot {chr(97 + i)}.py" for i in range(9)]
+    lines = [*REQUESTS[:300], "10:05 ERROR tea is cold", *inside, *REQUESTS[310:]]
+    kept = fit_output("\n".join(lines), 120, counter=len).text.split("\n")
+
+    assert ["10:05 ERROR tea is cold", *inside[:2]] == kept[1:4]
+
+
+def test_the_best_line_is_whole_where_it_fits(backend):
+    """Others get a part of what it leaves; where it does not fit, it loses its middle."""
+    error = "12:30 ERROR " + "tea is cold " * 20
+    lines = [f"12:3{i} INFO " + f"pot {chr(97 + i)} is warm " * 12 for i in range(9)]
+    log = "\n".join([*lines[:5], error, *lines[5:]])
+
+    assert error in fit_output(log, 340, counter=len).text.split("\n")
+    found = fit_output(log, 240, counter=len).text
+    assert "12:30 ERROR tea is" in found
+    assert is_log_of(found, log)
+
+
+@pytest.mark.parametrize("pointer", [None, "/tmp/tea", "/tmp" * 40])
+def test_a_marker_is_shorter_than_what_it_saves(backend, pointer):
+    """A line that is cut loses twice its marker or more; shorter lines stay or go."""
+    lines = [f"12:30 INFO {'tea ' * size}{chr(97 + size % 26)}" for size in range(5, 120, 3)]
+    log = "\n".join(lines)
+    spill = None if pointer is None else lambda _: pointer
+    cuts = 0
+    for limit in range(0, 1200, 13):
+        found = fit_output(log, limit, kind="log", counter=len, spill=spill).text
+        for line in found.split("\n"):
+            marker = CUT_MARKER.search(line)
+            if marker:
+                cuts += 1
+                assert int(marker[1]) >= 2 * len(marker[0]), line
+                assert len(line) - len(marker[0]) + 2 >= len(marker[0]), line
+    assert cuts
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from budgeteer._reference._output.share import (
     Markers,
     characters,
     number,
+    place_from_ends,
     ranked,
     scores_of,
     share,
@@ -16,10 +17,19 @@ from budgeteer._reference._output.share import (
 from budgeteer._reference._output.tree import Draft
 
 EDGE = 2
-"""How many lines at either end of a log stay with its errors."""
+"""How many lines at either end of a log stay after its errors and warnings."""
 
 CONTEXT = 2
-"""How many lines on either side of an error stay after errors and warnings."""
+"""How many lines on either side of an error stay after those."""
+
+CUT_FROM = 3
+"""A line of a log is cut if it is as long as this many of its markers, else it stays or goes."""
+
+CUT_TO = 2
+"""A line that is cut keeps this many: its marker, and as much of its own."""
+
+ERROR, INSIDE, WARNING, END, AROUND, OTHER, AGAIN = range(7)
+"""The order in which lines of a log stay."""
 
 FEWEST = 4
 """The fewest lines of a log."""
@@ -72,15 +82,21 @@ class Lines:
         self.order = order
         self.name = name
         self.masks = masks
+        self.is_log = masks is not None and len(units) > 1
         self.behind = "\n\n" if name == "paragraph" else "\n"
         self.around = "\n" if name == "paragraph" else " "
         self._clusters: dict[int, Clusters] = {}
         markers = Markers(None)
         self.sizes = [unit.end - unit.start for unit in units]
-        self.least = [
-            min(size, len(markers.show(characters(unit.body - unit.start))) + unit.end - unit.body)
-            for size, unit in zip(self.sizes, units, strict=True)
-        ]
+        self.least = [self._least(unit, markers) for unit in units]
+
+    def _least(self, unit: Unit, markers: Markers) -> int:
+        """Return the least that a unit may get, if it gets any."""
+        size, ends = unit.body - unit.start, unit.end - unit.body
+        marker = len(markers.show(characters(size)))
+        if not self.is_log:
+            return min(size, marker) + ends
+        return (size if size < CUT_FROM * marker else CUT_TO * marker) + ends
 
     def render(self, room: int, pointer: str | None) -> Draft:
         """Return a text of about *room* code points."""
@@ -91,7 +107,11 @@ class Lines:
         else:
             room -= len(markers.show(self.said(0, count))) + len(self.behind)
             cap = max(0, room) // min(count, MOST_ROWS)
-            got = share(self.sizes, self.least, self.order, room, cap)
+            best, least = self.order[0], self.least
+            if self.is_log and self.sizes[best] <= room:
+                least = [*least]
+                least[best] = self.sizes[best]  # whole before others get a part
+            got = share(self.sizes, least, self.order, room, cap)
         parts, left_out, at = [], 0, 0
         while at < count:
             if got[at]:
@@ -116,12 +136,18 @@ class Lines:
     def unit(self, at: int, room: int, markers: Markers) -> tuple[str, int]:
         """Return a unit, without its middle where it has no room for it, and what it lost."""
         unit = self.units[at]
-        if self.sizes[at] <= room or self.sizes[at] == self.least[at]:
-            return self.text[unit.start : unit.end], 0
         body = self.text[unit.start : unit.body]
+        is_whole = self.sizes[at] <= room or self.sizes[at] == self.least[at]
+        room -= unit.end - unit.body
+        if self.is_log:
+            # A marker is never longer than what it saves, the pointer included.
+            marker = len(markers.show(characters(len(body))))
+            is_whole = is_whole or len(body) < max(room + marker, CUT_FROM * marker)
+            room = max(room, CUT_TO * marker)
+        if is_whole:
+            return self.text[unit.start : unit.end], 0
         if at not in self._clusters:
             self._clusters[at] = Clusters(body, escaped=False)
-        room -= unit.end - unit.body
         text, lost = without_middle(body, self._clusters[at], room, markers, self.around)
         return text + self.text[unit.body : unit.end], lost
 
@@ -165,34 +191,43 @@ def split(text: str) -> list[Unit]:
 
 
 def log_of(text: str, query: str | None) -> Lines:
-    """Return a log: errors first, then warnings, what is around errors, the rest, repeats."""
+    """Return a log: errors first, then warnings, the ends, what is around errors, the rest."""
     units = split(text)
     lines = [text[unit.start : unit.body] for unit in units]
     scores = scores_of(query, lines)
     masks = [mask(line) for line in lines]
     count = len(lines)
-    tiers = [3] * count
+    tiers = [OTHER] * count
+    heads = [*range(count)]
+    """The error that a line is inside of, else the line."""
     was_error = False
     for i, line in enumerate(lines):
-        goes_on = was_error and line[:1] in (" ", "\t")
         words = [word.lower() for word in _WORD.findall(line)]
-        was_error = goes_on or line.startswith("E  ") or any(map(is_error, words))
-        if was_error or scores[i] > 0.0:
-            tiers[i] = 0
+        is_head = line.startswith("E  ") or any(map(is_error, words))
+        is_inside = was_error and line[:1] in (" ", "\t")
+        was_error = is_head or is_inside
+        if is_inside:
+            heads[i] = heads[i - 1]
+        if scores[i] > 0.0 or (is_head and not is_inside):
+            tiers[i] = ERROR
+        elif is_inside:
+            tiers[i] = INSIDE
         elif any(word in WARNINGS or word.endswith("warning") for word in words):
-            tiers[i] = 1
-    important = [i for i in range(count) if tiers[i] == 0]
+            tiers[i] = WARNING
+    important = [i for i in range(count) if tiers[i] <= INSIDE]
     for i in important:
         for near in range(max(0, i - CONTEXT), min(count, i + CONTEXT + 1)):
-            tiers[near] = min(tiers[near], 2)
+            tiers[near] = min(tiers[near], AROUND)
     seen: set[str] = set()
     for i in range(count):
         if masks[i] in seen:
-            tiers[i] = 4
+            tiers[i] = AGAIN
         seen.add(masks[i])
         if i < EDGE or i >= count - EDGE:
-            tiers[i] = 0
-    return Lines(text, units, ranked(scores, tiers), "line", masks)
+            tiers[i] = min(tiers[i], END)
+    places = [place_from_ends(head, count) for head in heads]
+    order = sorted(range(count), key=lambda i: (tiers[i], -scores[i], places[i], i))
+    return Lines(text, units, order, "line", masks)
 
 
 def is_error(word: str) -> bool:

@@ -50,13 +50,10 @@ def scores_of(query: str | None, texts: Sequence[str]) -> list[float]:
     return score(query, [(text, "") for text in texts], K1, B)
 
 
-def ranked(scores: Sequence[float], tiers: Sequence[int] | None = None) -> list[int]:
-    """Return the places by tier, then by falling score, then from both ends inwards."""
+def ranked(scores: Sequence[float]) -> list[int]:
+    """Return the places by falling score, then from both ends inwards."""
     count = len(scores)
-    return sorted(
-        range(count),
-        key=lambda i: (tiers[i] if tiers else 0, -scores[i], place_from_ends(i, count)),
-    )
+    return sorted(range(count), key=lambda i: (-scores[i], place_from_ends(i, count)))
 
 
 def share(

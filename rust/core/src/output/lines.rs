@@ -7,15 +7,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::memchr;
 
 use super::cut::{Clusters, without_middle};
-use super::share::{MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share};
+use super::share::{
+    MOST_ROWS, Markers, Span, characters, chars, number, place_from_ends, ranked, ranked_by,
+    scores_of, share,
+};
 use super::{Draft, Shape};
 use crate::text::Text;
 
-/// How many lines at either end of a log stay with its errors.
+/// How many lines at either end of a log stay after its errors and warnings.
 const EDGE: usize = 2;
 
-/// How many lines on either side of an error stay after errors and warnings.
+/// How many lines on either side of an error stay after those.
 const CONTEXT: usize = 2;
+
+/// A line of a log is cut if it is as long as this many of its markers, else it
+/// stays or goes.
+const CUT_FROM: usize = 3;
+
+/// A line that is cut keeps this many: its marker, and as much of its own.
+const CUT_TO: usize = 2;
+
+/// The order in which lines of a log stay.
+const ERROR: u8 = 0;
+const INSIDE: u8 = 1;
+const WARNING: u8 = 2;
+const END: u8 = 3;
+const AROUND: u8 = 4;
+const OTHER: u8 = 5;
+const AGAIN: u8 = 6;
 
 /// The fewest lines of a log.
 const FEWEST: usize = 4;
@@ -67,6 +86,7 @@ pub(super) struct Lines<'a> {
     /// Equal numbers for lines that differ in numbers and identifiers alone;
     /// empty where that does not matter.
     masks: Vec<usize>,
+    is_log: bool,
     /// What stands behind a marker, and on both sides of one within a unit.
     behind: &'static [u8],
     around: &'static [u8],
@@ -83,18 +103,26 @@ impl<'a> Lines<'a> {
         masks: Vec<usize>,
         stop: &'a AtomicBool,
     ) -> Self {
+        let is_log = !masks.is_empty() && units.len() > 1;
         let markers = Markers::new(None);
         let span = |unit: &Unit| {
             let body = chars(&text[unit.start..unit.body]);
             let ends = chars(&text[unit.body..unit.end]);
-            let least = chars(&markers.show(&characters(body))) + ends;
-            Span { size: body + ends, least: least.min(body + ends) }
+            let marker = chars(&markers.show(&characters(body)));
+            let least = if is_log && body < CUT_FROM * marker {
+                body
+            } else if is_log {
+                CUT_TO * marker
+            } else {
+                body.min(marker)
+            };
+            Span { size: body + ends, least: least + ends }
         };
         let spans = units.iter().map(span).collect();
         let (behind, around): (&[u8], &[u8]) =
             if name == "paragraph" { (b"\n\n", b"\n") } else { (b"\n", b" ") };
         let clusters = HashMap::new();
-        Self { text, units, spans, order, name, masks, behind, around, clusters, stop }
+        Self { text, units, spans, order, name, masks, is_log, behind, around, clusters, stop }
     }
 
     /// Returns a unit, without its middle where it has no room for it, and what
@@ -106,16 +134,25 @@ impl<'a> Lines<'a> {
         markers: &mut Markers<'_>,
     ) -> (Cow<'a, [u8]>, usize) {
         let Unit { start, body, end } = self.units[at];
-        if self.spans[at].size <= room || self.spans[at].size == self.spans[at].least {
+        let Span { size, least } = self.spans[at];
+        let content = &self.text[start..body];
+        let ends = chars(&self.text[body..end]);
+        let mut is_whole = size <= room || size == least;
+        let mut room = room.saturating_sub(ends);
+        if self.is_log && !is_whole {
+            // A marker is never longer than what it saves, the pointer included.
+            let marker = chars(&markers.show(&characters(size - ends)));
+            is_whole = size - ends < (room + marker).max(CUT_FROM * marker);
+            room = room.max(CUT_TO * marker);
+        }
+        if is_whole {
             return (Cow::Borrowed(&self.text[start..end]), 0);
         }
-        let content = &self.text[start..body];
         let new = || Clusters::new(content, false, room, self.stop);
         let clusters = self.clusters.entry(at).or_insert_with(new);
         if !clusters.are_enough_for(room) {
             *clusters = new();
         }
-        let room = room.saturating_sub(chars(&self.text[body..end]));
         let (mut cut, lost) = without_middle(content, clusters, room, markers, self.around);
         cut.extend_from_slice(&self.text[body..end]);
         (Cow::Owned(cut), lost)
@@ -147,7 +184,17 @@ impl Shape for Lines<'_> {
         } else {
             let marker = chars(&markers.show(&self.said(0, count))) + self.behind.len();
             let room = room.saturating_sub(marker);
-            share(&self.spans, &self.order, room, room / count.clamp(1, MOST_ROWS), false)
+            let cap = room / count.clamp(1, MOST_ROWS);
+            let best = self.order.first().copied().filter(|_| self.is_log);
+            let best = best.filter(|&best| self.spans[best].size <= room);
+            if let Some(best) = best {
+                // Whole before others get a part.
+                let mut spans = self.spans.clone();
+                spans[best].least = spans[best].size;
+                share(&spans, &self.order, room, cap, false)
+            } else {
+                share(&self.spans, &self.order, room, cap, false)
+            }
         };
         let (mut draft, mut at) = (Draft::default(), 0);
         while at < count {
@@ -203,7 +250,7 @@ pub(super) fn text_of<'a>(
     units.push(Unit { start, body: body.max(start), end });
     let texts: Vec<_> =
         units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.end])).collect();
-    let order = ranked(&scores_of(query, &texts), None);
+    let order = ranked(&scores_of(query, &texts));
     Lines::new(text, units, order, "paragraph", Vec::new(), stop)
 }
 
@@ -219,9 +266,8 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
     units
 }
 
-/// Returns a log: errors first, then warnings, what is around errors, the rest,
-/// repeats.
-/// The result means nothing once `stop` is set.
+/// Returns a log: errors first, then warnings, the ends, what is around errors,
+/// the rest. The result means nothing once `stop` is set.
 pub(super) fn log_of<'a>(
     text: &'a [u8],
     query: Option<Text<'_>>,
@@ -232,23 +278,31 @@ pub(super) fn log_of<'a>(
         units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
     let scores = scores_of(query, &lines);
     let count = lines.len();
-    let mut tiers = vec![3; count];
+    let mut tiers = vec![OTHER; count];
+    // The error that a line is inside of, else the line.
+    let mut heads: Vec<_> = (0..count).collect();
     let mut was_error = false;
     let goes_on = || !stop.load(Ordering::Relaxed);
     for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
-        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
         let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
-        was_error = is_inside || line.starts_with(b"E  ") || words.clone().any(is_error);
-        if was_error || scores[i] > 0.0 {
-            tiers[i] = 0;
+        let is_head = line.starts_with(b"E  ") || words.clone().any(is_error);
+        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
+        was_error = is_head || is_inside;
+        if is_inside {
+            heads[i] = heads[i - 1];
+        }
+        if scores[i] > 0.0 || (is_head && !is_inside) {
+            tiers[i] = ERROR;
+        } else if is_inside {
+            tiers[i] = INSIDE;
         } else if words.any(is_warning) {
-            tiers[i] = 1;
+            tiers[i] = WARNING;
         }
     }
-    let important: Vec<_> = (0..count).filter(|&i| tiers[i] == 0).collect();
+    let important: Vec<_> = (0..count).filter(|&i| tiers[i] <= INSIDE).collect();
     for i in important {
         for tier in &mut tiers[i.saturating_sub(CONTEXT)..count.min(i + CONTEXT + 1)] {
-            *tier = 2.min(*tier);
+            *tier = AROUND.min(*tier);
         }
     }
     let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -258,16 +312,17 @@ pub(super) fn log_of<'a>(
         let mask = *seen.entry(mask(line)).or_insert(next);
         masks.push(mask);
         if mask < next {
-            tiers[i] = 4;
+            tiers[i] = AGAIN;
         }
         if i < EDGE || i + EDGE >= count {
-            tiers[i] = 0;
+            tiers[i] = END.min(tiers[i]);
         }
     }
     if !goes_on() {
         return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new(), stop);
     }
-    let order = ranked(&scores, Some(&tiers));
+    let place = |i: usize| (place_from_ends(heads[i], count), i);
+    let order = ranked_by(&scores, Some(&tiers), place);
     Lines::new(text, units, order, "line", masks, stop)
 }
 

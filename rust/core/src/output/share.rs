@@ -55,7 +55,7 @@ pub(super) fn characters(count: usize) -> Vec<u8> {
 
 /// Returns the rank of place `i` where the first comes first, then the last,
 /// then the second.
-fn place_from_ends(i: usize, count: usize) -> usize {
+pub(super) fn place_from_ends(i: usize, count: usize) -> usize {
     (2 * i).min(2 * (count - 1 - i) + 1)
 }
 
@@ -91,10 +91,10 @@ pub(super) fn scores_of(query: Option<Text<'_>>, texts: &[Cow<'_, [u8]>]) -> Vec
 }
 
 /// Returns the places by tier, then by falling score, then by `place`.
-pub(super) fn ranked_by(
+pub(super) fn ranked_by<K: Ord>(
     scores: &[f64],
     tiers: Option<&[u8]>,
-    place: impl Fn(usize) -> usize,
+    place: impl Fn(usize) -> K,
 ) -> Vec<usize> {
     let tier = |i: usize| tiers.map_or(0, |tiers| tiers[i]);
     let mut places: Vec<_> = (0..scores.len()).collect();
@@ -105,10 +105,9 @@ pub(super) fn ranked_by(
     places
 }
 
-/// Returns the places by tier, then by falling score, then from both ends
-/// inwards.
-pub(super) fn ranked(scores: &[f64], tiers: Option<&[u8]>) -> Vec<usize> {
-    ranked_by(scores, tiers, |i| place_from_ends(i, scores.len()))
+/// Returns the places by falling score, then from both ends inwards.
+pub(super) fn ranked(scores: &[f64]) -> Vec<usize> {
+    ranked_by(scores, None, |i| place_from_ends(i, scores.len()))
 }
 
 /// What may be written: its whole size, and the least one.

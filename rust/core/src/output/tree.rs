@@ -105,7 +105,7 @@ impl<'a> Tree<'a> {
                     .map_or(Cow::Borrowed(&b""[..]), |_| plain(&self.text[node.key..node.end]))
             };
             let texts: Vec<_> = inside.iter().map(text).collect();
-            ranked(&scores_of(self.query, &texts), None).into()
+            ranked(&scores_of(self.query, &texts)).into()
         };
         self.orders.insert(at, Rc::clone(&order));
         order
