@@ -187,6 +187,20 @@ fn an_error_comes_before_the_ends() {
     }
 }
 
+/// Errors that repeat stay before other lines that do, and the last one early.
+#[test]
+fn errors_that_repeat() {
+    let mut lines = requests();
+    for (i, line) in lines.iter_mut().enumerate().skip(10).step_by(20) {
+        *line = format!("10:{:02}:{:02} ERROR disk full on /dev/sda{}", i / 60, i % 60, i % 3);
+    }
+    let count = |limit| {
+        let text = fitted_log(&lines, limit, None).text;
+        (text.matches("ERROR").count(), text.contains(&lines[10]) && text.contains(&lines[390]))
+    };
+    assert_eq!([(2, true), (20, true)], [count(160), count(3000)]);
+}
+
 fn fitted(value: &str, limit: usize, kind: OutputKind) -> Result<FittedOutput, Error> {
     let options = OutputOptions { kind, query: Some("tea"), spill: None };
     fit_output(value, limit, &Encoding::O200k, options)

@@ -102,10 +102,11 @@ def fit_output(
     ``table``   As ``json``. An array of objects with the same keys becomes
                 ``{"columns":[...],"rows":[[...],...]}`` if more of its items fit so.
     ``log``     Errors stay first, then the indented lines behind them, warnings, the two lines at
-                either end, the lines around errors, and all others. A line that differs from an
-                earlier one in numbers and identifiers alone stays last. The best line is whole
-                where it fits; others are whole, too, or go, but that long ones may lose their
-                middle.
+                either end, the lines around errors, and all others. Of lines that differ in
+                numbers and identifiers alone one stands for all: the first, or the best answer.
+                Its repeats stay last; but the last of an error stands behind the errors, and the
+                others take turns with the lines that are new. The best line is whole where it
+                fits; others are whole, too, or go, but that long ones may lose their middle.
     ``diff``    Whole hunks stay below the header of their file, from the start on. Files without
                 any are named in the last line.
     ``text``    Its two ends stay; with a query, its best paragraphs.

@@ -15,12 +15,14 @@ use crate::text::Text;
 mod cut;
 mod diff;
 mod lines;
+mod log;
 mod scan;
 mod share;
 mod tree;
 
 use diff::diff_of;
-use lines::{is_log, log_of, text_of};
+use lines::text_of;
+use log::{is_log, log_of};
 use share::chars;
 use tree::Tree;
 
@@ -55,10 +57,12 @@ pub enum OutputKind {
     /// `{"columns":[...],"rows":[[...],...]}` if more of its items fit so.
     Table,
     /// Errors stay first, then the indented lines behind them, warnings, the two
-    /// lines at either end, the lines around errors, and all others. A line that
-    /// differs from an earlier one in numbers and identifiers alone stays last.
-    /// The best line is whole where it fits; others are whole, too, or go, but
-    /// that long ones may lose their middle.
+    /// lines at either end, the lines around errors, and all others. Of lines
+    /// that differ in numbers and identifiers alone one stands for all: the
+    /// first, or the best answer. Its repeats stay last; but the last of an error
+    /// stands behind the errors, and the others take turns with the lines that
+    /// are new. The best line is whole where it fits; others are whole, too, or
+    /// go, but that long ones may lose their middle.
     Log,
     /// Whole hunks stay below the header of their file, from the start on.
     /// Files without any are named in the last line.

@@ -129,6 +129,51 @@ def test_a_marker_is_shorter_than_what_it_saves(backend, pointer):
     assert cuts
 
 
+def test_errors_that_repeat(backend):
+    """They stay before lines that repeat, and the last of them early."""
+    lines = [*REQUESTS]
+    errors = [*range(10, 400, 20)]
+    for i in errors:
+        lines[i] = f"10:{i // 60:02}:{i % 60:02} ERROR disk full on /dev/sd{'abcd'[i // 20 % 4]}1"
+    log = "\n".join(lines)
+
+    kept = fit_output(log, 3000, counter=len).text.split("\n")
+    assert all(lines[i] in kept for i in errors)
+    kept = fit_output(log, 160, counter=len).text.split("\n")
+    assert [lines[10], lines[390]] == [line for line in kept if line in lines]
+
+
+def test_errors_that_repeat_take_turns_with_the_rest(backend):
+    """Neither of them hides the other."""
+    names = [a + b for a in ["tea", "rye", "oat", "hay", "fig"] for b in ["pot", "cup", "tin"]]
+    lines = [f"12:30 ERROR try {i}" for i in range(900)]
+    lines[30:900:60] = [f"12:30 INFO {name}" for name in names]
+    for other in ("ERROR", "INFO"):
+        log = "\n".join(lines)
+        kept = fit_output(log, 800, counter=len).text
+        found = [kept.count(level) for level in ("ERROR", "INFO")]
+        assert min(found) >= 6, other
+        lines = [f"12:30 INFO {name} {more}" for name in names for more in names]
+        lines[30:200:9] = [f"12:30 ERROR try {i}" for i in range(30, 200, 9)]
+
+
+def test_warnings_that_repeat(backend):
+    """They stay before other lines that repeat, and after those that are new."""
+    lines = [f"12:30 WARN pot {i}" if i % 9 == 4 else f"12:30 INFO cup {i}" for i in range(200)]
+    lines[80] = "12:30 INFO tin"
+    kept = fit_output("\n".join(lines), 600, counter=len).text
+
+    assert kept.count("WARN") >= 6
+    assert kept.count("INFO cup") <= 6
+    assert "INFO tin" in kept
+
+
+def test_of_similar_lines_the_best_answer_stays(backend):
+    """It stands with the errors, though it is not the first."""
+    kept = fit_output("\n".join(REQUESTS), 240, query="customer c42", counter=len).text
+    assert "of customer c42\n" in kept
+
+
 @pytest.mark.parametrize(
     ("line", "other", "are_similar"),
     [

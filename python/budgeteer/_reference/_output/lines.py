@@ -1,6 +1,5 @@
-"""Reference of ``rust/core/src/output/lines.rs``: a text by its paragraphs, a log by its lines."""
+"""Reference of ``rust/core/src/output/lines.rs``: a text by its paragraphs or lines."""
 
-import re
 from dataclasses import dataclass
 
 from budgeteer._reference._output.cut import Clusters, without_middle
@@ -9,18 +8,11 @@ from budgeteer._reference._output.share import (
     Markers,
     characters,
     number,
-    place_from_ends,
     ranked,
     scores_of,
     share,
 )
 from budgeteer._reference._output.tree import Draft
-
-EDGE = 2
-"""How many lines at either end of a log stay after its errors and warnings."""
-
-CONTEXT = 2
-"""How many lines on either side of an error stay after those."""
 
 CUT_FROM = 3
 """A line of a log is cut if it is as long as this many of its markers, else it stays or goes."""
@@ -28,28 +20,7 @@ CUT_FROM = 3
 CUT_TO = 2
 """A line that is cut keeps this many: its marker, and as much of its own."""
 
-ERROR, INSIDE, WARNING, END, AROUND, OTHER, AGAIN = range(7)
-"""The order in which lines of a log stay."""
-
-FEWEST = 4
-"""The fewest lines of a log."""
-
-LOOKED_AT = 64
-"""How many code points of a line may say that it is one of a log."""
-
-ERRORS = frozenset(
-    "abort aborted critical err error errors exception fail failed failure fatal panic panicked "
-    "segfault severe traceback".split()
-)
-WARNINGS = frozenset(["warn", "warning", "warnings"])
-
-_WORD = re.compile(r"[A-Za-z]+")
-_MASKED = re.compile(r"[0-9A-Za-z]+")
-_LEVEL = re.compile(
-    r"(?<![A-Za-z])(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|TRACE)(?![A-Za-z])"
-)
-_CLOCK = re.compile(r"[0-9][0-9]:[0-9][0-9]")
-_BLANK = " \t\r\n\v\f"
+BLANK = " \t\r\n\v\f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +138,7 @@ def text_of(text: str, query: str | None) -> Lines:
     units: list[Unit] = []
     start = body = end = 0
     for line in split(text):
-        is_blank = not text[line.start : line.body].strip(_BLANK)
+        is_blank = not text[line.start : line.body].strip(BLANK)
         if not is_blank and end > body + 1 and body > start:
             units.append(Unit(start, body, end))
             start = end
@@ -188,68 +159,3 @@ def split(text: str) -> list[Unit]:
         units.append(Unit(start, body, end))
         start = end
     return units
-
-
-def log_of(text: str, query: str | None) -> Lines:
-    """Return a log: errors first, then warnings, the ends, what is around errors, the rest."""
-    units = split(text)
-    lines = [text[unit.start : unit.body] for unit in units]
-    scores = scores_of(query, lines)
-    masks = [mask(line) for line in lines]
-    count = len(lines)
-    tiers = [OTHER] * count
-    heads = [*range(count)]
-    """The error that a line is inside of, else the line."""
-    was_error = False
-    for i, line in enumerate(lines):
-        words = [word.lower() for word in _WORD.findall(line)]
-        is_head = line.startswith("E  ") or any(map(is_error, words))
-        is_inside = was_error and line[:1] in (" ", "\t")
-        was_error = is_head or is_inside
-        if is_inside:
-            heads[i] = heads[i - 1]
-        if scores[i] > 0.0 or (is_head and not is_inside):
-            tiers[i] = ERROR
-        elif is_inside:
-            tiers[i] = INSIDE
-        elif any(word in WARNINGS or word.endswith("warning") for word in words):
-            tiers[i] = WARNING
-    important = [i for i in range(count) if tiers[i] <= INSIDE]
-    for i in important:
-        for near in range(max(0, i - CONTEXT), min(count, i + CONTEXT + 1)):
-            tiers[near] = min(tiers[near], AROUND)
-    seen: set[str] = set()
-    for i in range(count):
-        if masks[i] in seen:
-            tiers[i] = AGAIN
-        seen.add(masks[i])
-        if i < EDGE or i >= count - EDGE:
-            tiers[i] = min(tiers[i], END)
-    places = [place_from_ends(head, count) for head in heads]
-    order = sorted(range(count), key=lambda i: (tiers[i], -scores[i], places[i], i))
-    return Lines(text, units, order, "line", masks)
-
-
-def is_error(word: str) -> bool:
-    """Return whether a word of a line, in lowercase, tells of an error."""
-    return word in ERRORS or word.endswith(("error", "exception"))
-
-
-def mask(line: str) -> str:
-    """Return a line with its numbers, times and identifiers masked."""
-
-    def masked(found: re.Match[str]) -> str:
-        word = found[0]
-        has_digit = any(char in "0123456789" for char in word)
-        is_hex = len(word) >= 4 and not word.strip("0123456789abcdefABCDEF")
-        return "#" if has_digit or is_hex else word
-
-    return _MASKED.sub(masked, line)
-
-
-def is_log(text: str) -> bool:
-    """Return whether half of the lines that are not blank have a level or a clock's time."""
-    lines = [line for line in text.split("\n") if line.strip(_BLANK)]
-    starts = [line[:LOOKED_AT] for line in lines]
-    found = sum(1 for start in starts if _LEVEL.search(start) or _CLOCK.search(start))
-    return len(lines) >= FEWEST and 2 * found >= len(lines)

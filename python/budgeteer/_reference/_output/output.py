@@ -17,7 +17,8 @@ from budgeteer._codes import (
 )
 from budgeteer._reference._count.counter import count as count_tokens
 from budgeteer._reference._output.diff import diff_of
-from budgeteer._reference._output.lines import is_log, log_of, text_of
+from budgeteer._reference._output.lines import text_of
+from budgeteer._reference._output.log import is_log, log_of
 from budgeteer._reference._output.scan import NotJsonError, scan
 from budgeteer._reference._output.tree import Draft, Tree, table_of
 

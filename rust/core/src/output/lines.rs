@@ -1,24 +1,15 @@
-//! A text by its paragraphs, a log by its lines.
+//! A text by its paragraphs or lines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use memchr::memchr;
 
 use super::cut::{Clusters, without_middle};
-use super::share::{
-    MOST_ROWS, Markers, Span, characters, chars, number, place_from_ends, ranked, ranked_by,
-    scores_of, share,
-};
+use super::share::{MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share};
 use super::{Draft, Shape};
 use crate::text::Text;
-
-/// How many lines at either end of a log stay after its errors and warnings.
-const EDGE: usize = 2;
-
-/// How many lines on either side of an error stay after those.
-const CONTEXT: usize = 2;
 
 /// A line of a log is cut if it is as long as this many of its markers, else it
 /// stays or goes.
@@ -26,43 +17,6 @@ const CUT_FROM: usize = 3;
 
 /// A line that is cut keeps this many: its marker, and as much of its own.
 const CUT_TO: usize = 2;
-
-/// The order in which lines of a log stay.
-const ERROR: u8 = 0;
-const INSIDE: u8 = 1;
-const WARNING: u8 = 2;
-const END: u8 = 3;
-const AROUND: u8 = 4;
-const OTHER: u8 = 5;
-const AGAIN: u8 = 6;
-
-/// The fewest lines of a log.
-const FEWEST: usize = 4;
-
-/// How many code points of a line may say that it is one of a log.
-const LOOKED_AT: usize = 64;
-
-const ERRORS: [&[u8]; 16] = [
-    b"abort",
-    b"aborted",
-    b"critical",
-    b"err",
-    b"error",
-    b"errors",
-    b"exception",
-    b"fail",
-    b"failed",
-    b"failure",
-    b"fatal",
-    b"panic",
-    b"panicked",
-    b"segfault",
-    b"severe",
-    b"traceback",
-];
-
-const LEVELS: [&[u8]; 9] =
-    [b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"WARNING", b"ERROR", b"FATAL", b"CRITICAL", b"TRACE"];
 
 /// A line or a paragraph, with the line ends behind it, as places in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +49,9 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(
+    /// Takes the units of a text, the best first in `order`; units with equal
+    /// `masks` are similar.
+    pub(super) fn new(
         text: &'a [u8],
         units: Vec<Unit>,
         order: Vec<usize>,
@@ -266,124 +222,6 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
     units
 }
 
-/// Returns a log: errors first, then warnings, the ends, what is around errors,
-/// the rest. The result means nothing once `stop` is set.
-pub(super) fn log_of<'a>(
-    text: &'a [u8],
-    query: Option<Text<'_>>,
-    stop: &'a AtomicBool,
-) -> Lines<'a> {
-    let units = split(text);
-    let lines: Vec<_> =
-        units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
-    let scores = scores_of(query, &lines);
-    let count = lines.len();
-    let mut tiers = vec![OTHER; count];
-    // The error that a line is inside of, else the line.
-    let mut heads: Vec<_> = (0..count).collect();
-    let mut was_error = false;
-    let goes_on = || !stop.load(Ordering::Relaxed);
-    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
-        let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
-        let is_head = line.starts_with(b"E  ") || words.clone().any(is_error);
-        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
-        was_error = is_head || is_inside;
-        if is_inside {
-            heads[i] = heads[i - 1];
-        }
-        if scores[i] > 0.0 || (is_head && !is_inside) {
-            tiers[i] = ERROR;
-        } else if is_inside {
-            tiers[i] = INSIDE;
-        } else if words.any(is_warning) {
-            tiers[i] = WARNING;
-        }
-    }
-    let important: Vec<_> = (0..count).filter(|&i| tiers[i] <= INSIDE).collect();
-    for i in important {
-        for tier in &mut tiers[i.saturating_sub(CONTEXT)..count.min(i + CONTEXT + 1)] {
-            *tier = AROUND.min(*tier);
-        }
-    }
-    let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
-    let mut masks = Vec::with_capacity(count);
-    for (i, line) in lines.iter().enumerate().take_while(|_| goes_on()) {
-        let next = seen.len();
-        let mask = *seen.entry(mask(line)).or_insert(next);
-        masks.push(mask);
-        if mask < next {
-            tiers[i] = AGAIN;
-        }
-        if i < EDGE || i + EDGE >= count {
-            tiers[i] = END.min(tiers[i]);
-        }
-    }
-    if !goes_on() {
-        return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new(), stop);
-    }
-    let place = |i: usize| (place_from_ends(heads[i], count), i);
-    let order = ranked_by(&scores, Some(&tiers), place);
-    Lines::new(text, units, order, "line", masks, stop)
-}
-
-/// Returns whether a word of a line tells of an error.
-fn is_error(word: &[u8]) -> bool {
-    let word = word.to_ascii_lowercase();
-    ERRORS.contains(&&word[..]) || word.ends_with(b"error") || word.ends_with(b"exception")
-}
-
-/// Returns whether a word of a line tells of a warning.
-fn is_warning(word: &[u8]) -> bool {
-    let word = word.to_ascii_lowercase();
-    word == b"warn" || word == b"warnings" || word.ends_with(b"warning")
-}
-
-/// Returns a line with its numbers, times and identifiers masked.
-fn mask(line: &[u8]) -> Vec<u8> {
-    let mut masked = Vec::with_capacity(line.len());
-    let mut rest = line;
-    while !rest.is_empty() {
-        let size = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-        let (word, behind) = rest.split_at(size);
-        let is_hex = size >= 4 && word.iter().all(u8::is_ascii_hexdigit);
-        if is_hex || word.iter().any(u8::is_ascii_digit) {
-            masked.push(b'#');
-        } else {
-            masked.extend_from_slice(word);
-        }
-        let size = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
-        masked.extend_from_slice(&behind[..size]);
-        rest = &behind[size..];
-    }
-    masked
-}
-
-/// Returns whether half of the lines that are not blank have a level or a
-/// clock's time. The result means nothing once `stop` is set.
-pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
-    let (mut lines, mut found) = (0, 0);
-    for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
-        let line = &text[unit.start..unit.body];
-        if !is_blank(line) {
-            lines += 1;
-            found += usize::from(is_line_of_log(line));
-        }
-    }
-    lines >= FEWEST && 2 * found >= lines
-}
-
-fn is_line_of_log(line: &[u8]) -> bool {
-    let start = Text::Utf8(line).slice(0, LOOKED_AT.min(chars(line)));
-    let Text::Utf8(start) = start else { unreachable!("a slice has the encoding of its text") };
-    let is_clock = |five: &[u8]| {
-        five.iter()
-            .enumerate()
-            .all(|(i, byte)| if i == 2 { *byte == b':' } else { byte.is_ascii_digit() })
-    };
-    start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
-        || start.windows(5).any(is_clock)
-}
-
-fn is_blank(line: &[u8]) -> bool {
+pub(super) fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xB | 0xC))
 }

@@ -1,0 +1,125 @@
+"""Reference of ``rust/core/src/output/log.rs``: which lines of a log stay first."""
+
+import re
+from itertools import zip_longest
+
+from budgeteer._reference._output.lines import BLANK, Lines, split
+from budgeteer._reference._output.share import place_from_ends, scores_of
+
+EDGE = 2
+"""How many lines at either end of a log stay after its errors and warnings."""
+
+CONTEXT = 2
+"""How many lines on either side of an error stay after those."""
+
+FEWEST = 4
+"""The fewest lines of a log."""
+
+LOOKED_AT = 64
+"""How many code points of a line may say that it is one of a log."""
+
+ERROR, LAST, INSIDE, WARNING, END, AROUND, ERROR_AGAIN, OTHER, WARNING_AGAIN, AGAIN = range(10)
+"""The order in which lines stay: the last and the other repeats of an error, those of the rest."""
+
+REPEATS = {ERROR: ERROR_AGAIN, WARNING: WARNING_AGAIN}
+"""Where a line stands for which a similar one stands already; others are the last."""
+
+ERRORS = frozenset(
+    "abort aborted critical err error errors exception fail failed failure fatal panic panicked "
+    "segfault severe traceback".split()
+)
+WARNINGS = frozenset(["warn", "warning", "warnings"])
+
+_WORD = re.compile(r"[A-Za-z]+")
+_MASKED = re.compile(r"[0-9A-Za-z]+")
+_LEVEL = re.compile(
+    r"(?<![A-Za-z])(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|TRACE)(?![A-Za-z])"
+)
+_CLOCK = re.compile(r"[0-9][0-9]:[0-9][0-9]")
+
+
+def log_of(text: str, query: str | None) -> Lines:
+    """
+    Return a log: errors first, then warnings, the ends, what is around errors, the rest.
+
+    Of similar lines the one that answers best stands for all; without a query, the first. The last
+    of similar errors is early, too. Their other repeats take turns with the rest, so that neither
+    a flood of one error hides the rest, nor the rest an error that came back.
+    """
+    units = split(text)
+    lines = [text[unit.start : unit.body] for unit in units]
+    scores = scores_of(query, lines)
+    masks = [mask(line) for line in lines]
+    count = len(lines)
+    tiers = []
+    heads = [*range(count)]
+    """The error that a line is inside of, else the line."""
+    best: dict[str, int] = {}
+    last: dict[str, int] = {}
+    was_error = False
+    for i, line in enumerate(lines):
+        told = tells(line)
+        is_inside = was_error and line[:1] in (" ", "\t")
+        was_error = told == ERROR or is_inside
+        if is_inside:
+            heads[i] = heads[i - 1]
+            told = INSIDE
+        elif told == ERROR:
+            last[masks[i]] = i
+        tiers.append(ERROR if scores[i] > 0.0 else told)
+        if scores[i] > scores[best.setdefault(masks[i], i)]:
+            best[masks[i]] = i
+    for i in range(count):
+        if best[masks[i]] != i:
+            tiers[i] = LAST if last.get(masks[i]) == i else REPEATS.get(tiers[i], AGAIN)
+    for i in [i for i in range(count) if tiers[i] <= INSIDE]:
+        for near in range(max(0, i - CONTEXT), min(count, i + CONTEXT + 1)):
+            if tiers[near] == OTHER:
+                tiers[near] = AROUND
+    for i in [*range(min(EDGE, count)), *range(max(0, count - EDGE), count)]:
+        tiers[i] = min(tiers[i], END)
+    places = [place_from_ends(head, count) for head in heads]
+    order = sorted(range(count), key=lambda i: (tiers[i], -scores[i], places[i], i))
+    return Lines(text, units, taking_turns(order, tiers), "line", masks)
+
+
+def taking_turns(order: list[int], tiers: list[int]) -> list[int]:
+    """Return lines in order of their tiers, but repeats of errors in turns with the rest."""
+    both = [[i for i in order if tiers[i] == tier] for tier in (ERROR_AGAIN, OTHER)]
+    turns = [i for pair in zip_longest(*both) for i in pair if i is not None]
+    before = [i for i in order if tiers[i] < ERROR_AGAIN]
+    return before + turns + [i for i in order if tiers[i] > OTHER]
+
+
+def tells(line: str) -> int:
+    """Return whether a line tells of an error, of a warning, or of neither."""
+    words = [word.lower() for word in _WORD.findall(line)]
+    if line.startswith("E  ") or any(map(is_error, words)):
+        return ERROR
+    is_warning = any(word in WARNINGS or word.endswith("warning") for word in words)
+    return WARNING if is_warning else OTHER
+
+
+def is_error(word: str) -> bool:
+    """Return whether a word of a line, in lowercase, tells of an error."""
+    return word in ERRORS or word.endswith(("error", "exception"))
+
+
+def mask(line: str) -> str:
+    """Return a line with its numbers, times and identifiers masked."""
+
+    def masked(found: re.Match[str]) -> str:
+        word = found[0]
+        has_digit = any(char in "0123456789" for char in word)
+        is_hex = len(word) >= 4 and not word.strip("0123456789abcdefABCDEF")
+        return "#" if has_digit or is_hex else word
+
+    return _MASKED.sub(masked, line)
+
+
+def is_log(text: str) -> bool:
+    """Return whether half of the lines that are not blank have a level or a clock's time."""
+    lines = [line for line in text.split("\n") if line.strip(BLANK)]
+    starts = [line[:LOOKED_AT] for line in lines]
+    found = sum(1 for start in starts if _LEVEL.search(start) or _CLOCK.search(start))
+    return len(lines) >= FEWEST and 2 * found >= len(lines)

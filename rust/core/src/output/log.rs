@@ -1,0 +1,217 @@
+//! Which lines of a log stay first.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::lines::{Lines, is_blank, split};
+use super::share::{chars, place_from_ends, ranked_by, scores_of};
+use crate::text::Text;
+
+/// How many lines at either end of a log stay after its errors and warnings.
+const EDGE: usize = 2;
+
+/// How many lines on either side of an error stay after those.
+const CONTEXT: usize = 2;
+
+/// The order in which lines stay: the last and the other repeats of an error,
+/// those of the rest.
+const ERROR: u8 = 0;
+const LAST: u8 = 1;
+const INSIDE: u8 = 2;
+const WARNING: u8 = 3;
+const END: u8 = 4;
+const AROUND: u8 = 5;
+const ERROR_AGAIN: u8 = 6;
+const OTHER: u8 = 7;
+const WARNING_AGAIN: u8 = 8;
+const AGAIN: u8 = 9;
+
+/// The fewest lines of a log.
+const FEWEST: usize = 4;
+
+/// How many code points of a line may say that it is one of a log.
+const LOOKED_AT: usize = 64;
+
+const ERRORS: [&[u8]; 16] = [
+    b"abort",
+    b"aborted",
+    b"critical",
+    b"err",
+    b"error",
+    b"errors",
+    b"exception",
+    b"fail",
+    b"failed",
+    b"failure",
+    b"fatal",
+    b"panic",
+    b"panicked",
+    b"segfault",
+    b"severe",
+    b"traceback",
+];
+
+const LEVELS: [&[u8]; 9] =
+    [b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"WARNING", b"ERROR", b"FATAL", b"CRITICAL", b"TRACE"];
+
+/// Returns a log: errors first, then warnings, the ends, what is around errors,
+/// the rest.
+///
+/// Of similar lines the one that answers best stands for all; without a query,
+/// the first. The last of similar errors is early, too. Their other repeats take
+/// turns with the rest, so that neither a flood of one error hides the rest, nor
+/// the rest an error that came back. The result means nothing once `stop` is
+/// set.
+pub(super) fn log_of<'a>(
+    text: &'a [u8],
+    query: Option<Text<'_>>,
+    stop: &'a AtomicBool,
+) -> Lines<'a> {
+    let units = split(text);
+    let lines: Vec<_> =
+        units.iter().map(|unit| Cow::Borrowed(&text[unit.start..unit.body])).collect();
+    let scores = scores_of(query, &lines);
+    let count = lines.len();
+    let mut tiers = Vec::with_capacity(count);
+    // The error that a line is inside of, else the line.
+    let mut heads: Vec<_> = (0..count).collect();
+    let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut masks = Vec::with_capacity(count);
+    // By mask: the best line, and the last error.
+    let mut best = Vec::new();
+    let mut last = Vec::new();
+    let mut was_error = false;
+    for (i, line) in lines.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new(), stop);
+        }
+        let next = seen.len();
+        let mask = *seen.entry(mask(line)).or_insert(next);
+        masks.push(mask);
+        if mask == next {
+            best.push(i);
+            last.push(None);
+        }
+        let mut told = tells(line);
+        let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
+        was_error = told == ERROR || is_inside;
+        if is_inside {
+            heads[i] = heads[i - 1];
+            told = INSIDE;
+        } else if told == ERROR {
+            last[mask] = Some(i);
+        }
+        tiers.push(if scores[i] > 0.0 { ERROR } else { told });
+        if scores[i] > scores[best[mask]] {
+            best[mask] = i;
+        }
+    }
+    for (i, &mask) in masks.iter().enumerate().filter(|&(i, &mask)| best[mask] != i) {
+        tiers[i] = match tiers[i] {
+            _ if last[mask] == Some(i) => LAST,
+            ERROR => ERROR_AGAIN,
+            WARNING => WARNING_AGAIN,
+            _ => AGAIN,
+        };
+    }
+    let important: Vec<_> = (0..count).filter(|&i| tiers[i] <= INSIDE).collect();
+    for i in important {
+        for tier in &mut tiers[i.saturating_sub(CONTEXT)..count.min(i + CONTEXT + 1)] {
+            if *tier == OTHER {
+                *tier = AROUND;
+            }
+        }
+    }
+    for i in (0..count).filter(|&i| i < EDGE || i + EDGE >= count) {
+        tiers[i] = END.min(tiers[i]);
+    }
+    let place = |i: usize| (place_from_ends(heads[i], count), i);
+    let order = ranked_by(&scores, Some(&tiers), place);
+    Lines::new(text, units, taking_turns(&order, &tiers), "line", masks, stop)
+}
+
+/// Returns lines in order of their tiers, but repeats of errors in turns with
+/// the rest.
+fn taking_turns(order: &[usize], tiers: &[u8]) -> Vec<usize> {
+    let start = order.partition_point(|&i| tiers[i] < ERROR_AGAIN);
+    let middle = order.partition_point(|&i| tiers[i] <= ERROR_AGAIN);
+    let end = order.partition_point(|&i| tiers[i] <= OTHER);
+    let (errors, others) = (&order[start..middle], &order[middle..end]);
+    let mut turns = order[..start].to_vec();
+    for i in 0..errors.len().max(others.len()) {
+        turns.extend(errors.get(i).into_iter().chain(others.get(i)));
+    }
+    turns.extend(&order[end..]);
+    turns
+}
+
+/// Returns whether a line tells of an error, of a warning, or of neither.
+fn tells(line: &[u8]) -> u8 {
+    let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
+    if line.starts_with(b"E  ") || words.clone().any(is_error) {
+        ERROR
+    } else if words.any(is_warning) {
+        WARNING
+    } else {
+        OTHER
+    }
+}
+
+/// Returns whether a word of a line tells of an error.
+fn is_error(word: &[u8]) -> bool {
+    let word = word.to_ascii_lowercase();
+    ERRORS.contains(&&word[..]) || word.ends_with(b"error") || word.ends_with(b"exception")
+}
+
+/// Returns whether a word of a line tells of a warning.
+fn is_warning(word: &[u8]) -> bool {
+    let word = word.to_ascii_lowercase();
+    word == b"warn" || word == b"warnings" || word.ends_with(b"warning")
+}
+
+/// Returns a line with its numbers, times and identifiers masked.
+fn mask(line: &[u8]) -> Vec<u8> {
+    let mut masked = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while !rest.is_empty() {
+        let size = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let (word, behind) = rest.split_at(size);
+        let is_hex = size >= 4 && word.iter().all(u8::is_ascii_hexdigit);
+        if is_hex || word.iter().any(u8::is_ascii_digit) {
+            masked.push(b'#');
+        } else {
+            masked.extend_from_slice(word);
+        }
+        let size = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+        masked.extend_from_slice(&behind[..size]);
+        rest = &behind[size..];
+    }
+    masked
+}
+
+/// Returns whether half of the lines that are not blank have a level or a
+/// clock's time. The result means nothing once `stop` is set.
+pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
+    let (mut lines, mut found) = (0, 0);
+    for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let line = &text[unit.start..unit.body];
+        if !is_blank(line) {
+            lines += 1;
+            found += usize::from(is_line_of_log(line));
+        }
+    }
+    lines >= FEWEST && 2 * found >= lines
+}
+
+fn is_line_of_log(line: &[u8]) -> bool {
+    let start = Text::Utf8(line).slice(0, LOOKED_AT.min(chars(line)));
+    let Text::Utf8(start) = start else { unreachable!("a slice has the encoding of its text") };
+    let is_clock = |five: &[u8]| {
+        five.iter()
+            .enumerate()
+            .all(|(i, byte)| if i == 2 { *byte == b':' } else { byte.is_ascii_digit() })
+    };
+    start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
+        || start.windows(5).any(is_clock)
+}
