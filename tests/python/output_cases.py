@@ -177,6 +177,56 @@ def shapes():
     return cases
 
 
+def _object(random):
+    """Return a line of JSON as a logger might write it, or broken."""
+    key = random.choice(["level", "Severity", "lvl", "log.level", "levels"])
+    row = {key: random.choice(["info", "info", "warn", "ERROR", "tea", 7])}
+    row["msg"] = random.choice(["no error", f"pot {random.randrange(99)}", _words(random, 40)])
+    row["rye"] = [*range(random.choice([0, 2, 60]))]
+    made = json.dumps(row, ensure_ascii=False, separators=random.choice([None, (" , ", " : ")]))
+    return random.choice([made, made, made, made.replace('"rye"', "rye"), f" {made}\t"])
+
+
+def _build(random):
+    """Return a line of a build, or one that says what is wrong with it."""
+    name = f"src/{random.choice(WORDS[:6])}{random.randrange(99)}"
+    return random.choice(
+        [
+            *[f"cc -Werror -c {name}.c"] * 9,
+            f"{name}.c:3:5: error: no tea",
+            f"{name}.c:3:5: warning: no rye",
+            f"{name}.ts(3,5): error TS1: no tea",
+            f"ld: fatal error: no {name}",
+            f"error[E0308]: no {name}",
+            f"FAILED {name}::tea",
+            f"an error: {name}",
+            "  3 | tea",
+        ]
+    )
+
+
+def logs():
+    """Return JSON Lines, outputs of builds and errors that repeat, and what is left of them."""
+    random = Random(23)
+    cases = []
+    for i in range(300):
+        make = (_object, _build)[i % 2]
+        lines = [make(random) for _ in range(random.choice([1, 2, 6, 40, 90]))]
+        for _ in range(random.choice([0, 0, 12])):
+            said = random.choice(["ERROR", "INFO", "WARN"])
+            lines[random.randrange(len(lines))] = f"12:30 {said} pot {random.randrange(9)}"
+        case = {
+            "value": random.choice(["\n", "\n", "\r\n"]).join(lines),
+            "max_tokens": random.choice([5, 20, 40, 90, 200]),
+            "kind": random.choice(["auto", "auto", "log"]),
+            "query": random.choice([None, None, "green pot 7"]),
+            "counter": random.choice(["chars_div4", "chars_div4", "words"]),
+        }
+        pointer = random.choice([None, None, "/tea", '"\\tea' * 20])
+        cases.append(_answered(fit_output, case, pointer))
+    return cases
+
+
 def diffs():
     """Return diffs of many shapes, and what is left of them."""
     random = Random(21)
@@ -257,7 +307,7 @@ def _answer(function, case, pointer):
     return {"fitted": found}
 
 
-KINDS = (outputs, diffs, shapes, shared, refused)
+KINDS = (outputs, diffs, shapes, logs, shared, refused)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,11 @@ fn shapes_are_those_of_python() {
 }
 
 #[test]
+fn logs_are_those_of_python() {
+    are_those_of_python("logs");
+}
+
+#[test]
 fn shared_limits_are_those_of_python() {
     are_those_of_python("shared");
 }
@@ -199,6 +204,35 @@ fn errors_that_repeat() {
         (text.matches("ERROR").count(), text.contains(&lines[10]) && text.contains(&lines[390]))
     };
     assert_eq!([(2, true), (20, true)], [count(160), count(3000)]);
+}
+
+/// Lines that are objects of JSON stay whole or go, and have a level.
+#[test]
+fn json_lines() {
+    let line = |i| format!("{{\"level\":\"info\",\"msg\":\"no error {i}\"}}");
+    let mut lines: Vec<_> = (0..100).map(line).collect();
+    lines[40] = r#"{"Severity": "critical", "msg": "the disk is full"}"#.to_owned();
+    for limit in [120, 300] {
+        let fitted = fitted_log(&lines, limit, None);
+        assert_eq!(OutputKind::Log, fitted.kind);
+        assert!(fitted.text.lines().any(|line| line == lines[40]), "{}", fitted.text);
+        let mut kept = fitted.text.lines().filter(|line| !line.starts_with("[... "));
+        assert!(kept.all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    }
+}
+
+/// The output of a build is a log if there is an error in it; prose is none.
+#[test]
+fn the_output_of_a_build() {
+    let mut lines: Vec<_> = (0..3000).map(|i| format!("cc -Werror -c src/tea{i}.c")).collect();
+    assert_eq!(OutputKind::Text, fitted_log(&lines, 200, None).kind);
+    lines[1700] = "src/tea1699.c:3:5: error: no tea".to_owned();
+    let fitted = fitted_log(&lines, 200, None);
+    assert_eq!(OutputKind::Log, fitted.kind);
+    assert!(fitted.text.contains(&lines[1700]), "{}", fitted.text);
+    let mut prose = vec!["Green tea is not oxidised.".to_owned(); 90];
+    prose[40] = "error: the tea is cold".to_owned();
+    assert_eq!(OutputKind::Text, fitted_log(&prose, 200, None).kind);
 }
 
 fn fitted(value: &str, limit: usize, kind: OutputKind) -> Result<FittedOutput, Error> {

@@ -107,13 +107,16 @@ def fit_output(
                 Its repeats stay last; but the last of an error stands behind the errors, and the
                 others take turns with the lines that are new. The best line is whole where it
                 fits; others are whole, too, or go, but that long ones may lose their middle.
+                JSON Lines stay JSON; what they have as ``level`` or ``severity`` decides.
     ``diff``    Whole hunks stay below the header of their file, from the start on. Files without
                 any are named in the last line.
     ``text``    Its two ends stay; with a query, its best paragraphs.
     ``auto``    ``json`` for a value that is not a str, and for a str that begins with ``[`` or
                 ``{`` and parses; ``diff`` for a unified diff, with at most as much text before it;
-                ``log`` for four lines or more, half of them with a level such as ``INFO`` or a
-                time such as ``12:30`` near their start; else ``text``.
+                ``log`` for JSON Lines, and for four lines or more, half of them with a level such
+                as ``INFO`` or a time such as ``12:30`` near their start, or one of them the error
+                of a build such as ``tea.c:3:5: error: ...``, and half with digits, slashes or the
+                like, as prose has not; else ``text``.
     ==========  ==================================================================================
 
     Without a query the best items, lines and paragraphs are those at both ends. With one, those

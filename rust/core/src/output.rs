@@ -38,9 +38,11 @@ const SLACK: usize = 64;
 pub enum OutputKind {
     /// What its content says: [`Json`](Self::Json) for a text that begins with
     /// `[` or `{` and parses; [`Diff`](Self::Diff) for a unified diff, with at
-    /// most as much text before it; [`Log`](Self::Log) for four lines or more,
-    /// half of them with a level such as `INFO` or a time such as `12:30` near
-    /// their start; else [`Text`](Self::Text).
+    /// most as much text before it; [`Log`](Self::Log) for JSON Lines, and for
+    /// four lines or more, half of them with a level such as `INFO` or a time such
+    /// as `12:30` near their start, or one of them the error of a build such as
+    /// `tea.c:3:5: error: ...`, and half with digits, slashes or the like, as prose
+    /// has not; else [`Text`](Self::Text).
     #[default]
     Auto,
     /// Its two ends stay; with a query, its best paragraphs.
@@ -62,7 +64,8 @@ pub enum OutputKind {
     /// first, or the best answer. Its repeats stay last; but the last of an error
     /// stands behind the errors, and the others take turns with the lines that
     /// are new. The best line is whole where it fits; others are whole, too, or
-    /// go, but that long ones may lose their middle.
+    /// go, but that long ones may lose their middle. JSON Lines stay JSON; what
+    /// they have as `level` or `severity` decides.
     Log,
     /// Whole hunks stay below the header of their file, from the start on.
     /// Files without any are named in the last line.

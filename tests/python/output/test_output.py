@@ -22,6 +22,7 @@ from budgeteer import (
 JSON = '{"tea": ["green", "black"]}'
 DIFF = "--- a/tea.py\n+++ b/tea.py\n@@ -1 +1 @@\n-green\n+black\n"
 LOG = "".join(f"12:30:{i:02} INFO request {i} served\n" for i in range(30))
+BUILD = "".join(f"cc -c src/tea{i}.c\n" for i in range(9))
 TEXT = "Green tea is not oxidised.\n" * 20
 
 
@@ -55,6 +56,21 @@ TEXT = "Green tea is not oxidised.\n" * 20
         ("INFO\ntea\n" * 3 + "\n" * 9, "log"),
         ("INFO\ntea\n" * 3 + "tea\n", "text"),
         ("INFOS\n" * 9, "text"),
+        ('{"tea": 1}\n{"rye": {}}\r\n\n', "log"),
+        ('{"tea": 1}\n{"rye": {}}\nbye', "text"),
+        ('{"tea": 1}\n{"rye": [\n1]}\n', "text"),
+        (f"{BUILD}src/tea.c:3:5: error: no tea\n", "log"),
+        (f"{BUILD}src/tea.c:3:5: fatal error: no tea\n", "log"),
+        (f"{BUILD}src/tea.ts(3,5): error TS2304: no tea\n", "log"),
+        (f"{BUILD}clang: error: linker command failed\n", "log"),
+        (f"{BUILD}error[E0308]: mismatched types\n", "log"),
+        (f"{BUILD}ERROR no tea\n", "log"),
+        (f"{BUILD}FAILED tests/test_tea.py::test_pot\n", "log"),
+        (f"{BUILD}Traceback (most recent call last):\n", "log"),
+        (BUILD, "text"),
+        (f"{BUILD}An error: no tea\nsrc/tea.c: errors\n", "text"),
+        (TEXT + "error: the tea is cold\n", "text"),
+        (f"{TEXT}Traceback (most recent call last):\n", "text"),
         (TEXT, "text"),
         ("", "text"),
     ],

@@ -50,7 +50,25 @@ log_lines = st.builds(
     st.sampled_from(["INFO", "ERROR", "WARN", "Traceback (most recent call last):", "DEBUG"]),
     plain_texts | st.integers(0, 99).map("request {}".format) | odd_texts,
 )
-logs = st.lists(log_lines, max_size=30).map("\n".join)
+json_lines = st.builds(
+    '{{"{}":{},"msg":{}}}'.format,
+    st.sampled_from(["level", "Severity", "lvl", "tea"]),
+    st.sampled_from(['"info"', '"warn"', '"Error"', "50", ""]),
+    (plain_texts | odd_texts | st.just("tea " * 60)).map(json.dumps),
+)
+build_lines = st.sampled_from(
+    [
+        "cc -Werror -c tea.c",
+        "tea.c:3:5: error: no tea",
+        "tea.ts(3,5): error TS1: no tea",
+        "error[E0308]: no tea",
+        "  3 | tea",
+        "An error: no tea",
+    ]
+)
+logs = st.lists(st.one_of(log_lines, json_lines) | build_lines, max_size=30).map(
+    "\n".join
+) | st.lists(json_lines | build_lines, max_size=9).map("\n".join)
 lines = st.sampled_from(["tea\n", "-rye\n", "+rye\n", " ", "\n", "\\ No newline\n", "@@ x @@\n"])
 
 

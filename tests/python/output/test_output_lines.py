@@ -1,6 +1,7 @@
 """Texts, logs and diffs: what stays, and how."""
 
 import difflib
+import json
 import re
 import shutil
 import subprocess
@@ -224,6 +225,79 @@ def test_long_lines(backend):
     assert line.endswith(tail.partition("...] ")[2])
 
 
+def objects(count, **others):
+    """Return lines of JSON, all of one level."""
+    return [
+        json.dumps({"ts": f"10:{i:02}", "level": "info", "msg": f"no error {i}", **others})
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        '"level":"error"',
+        '"Level" : "Fatal"',
+        '"severity":"CRITICAL"',
+        '"lvl":\t"err"',
+        '"log.level":"crit"',
+        '"severityText":"ERROR"',
+    ],
+)
+def test_json_lines(backend, level):
+    """They stay whole or go, and what they say of their level decides."""
+    lines = objects(100)
+    lines[40] = f'{{"ts":"10:40",{level},"msg":"the disk is full"}}'
+    lines[70] = lines[70].replace('"info"', '"warn"')
+    log = "\n".join(lines)
+    for limit in (130, 240, 400, 800):
+        fitted = fit_output(log, limit, counter=len)
+        assert "log" == fitted.kind
+        assert is_log_of(fitted.text, log)
+        assert lines[40] in fitted.text.split("\n"), limit
+        assert (lines[70] in fitted.text) is (limit > 130)
+
+
+def test_a_long_object_among_json_lines(backend):
+    """The best one is cut where it does not fit, and is still JSON; the others stay or go."""
+    lines = objects(20, more="tea " * 60)
+    lines[7] = json.dumps({"level": "error", "msg": "tea is cold " * 40, "rye": [*range(200)]})
+    log = "\n".join(lines)
+    for limit in (250, 400, 600):
+        kept = fit_output(log, limit, counter=len, spill=lambda _: 'the "pot"').text.split("\n")
+        found = [json.loads(line) for line in kept if line.startswith("{")]
+        assert ["error"] == [line["level"] for line in found if line["level"] != "info"]
+        assert all(line in lines for line in kept if '"info"' in line)
+    broken = log.replace('"rye"', "rye")
+    assert "characters left out" in fit_output(broken, 400, counter=len).text
+
+
+@pytest.mark.parametrize(
+    ("line", "is_error"),
+    [
+        ("src/tea.c:3:5: error: no tea", True),
+        ("error[E0308]: mismatched types", True),
+        ("E   assert tea == rye", True),
+        ("12:30 [crit] no tea", True),
+        ("TypeError: no tea", True),
+        ("java.lang.IllegalStateException: no tea", True),
+        ("npm ERR! no tea", True),
+        ("cc -Werror -c tea.c", False),
+        ("Compiling thiserror", False),
+        ('{"level":"info","msg":"no error"}', False),
+        ('{"msg":"level","error":"no tea"}', True),
+        ('{"level":"tea"} error', True),
+    ],
+)
+def test_what_is_an_error(backend, line, is_error):
+    """By its words, and in an object of JSON by its level."""
+    others = [f"building {chr(97 + i)}{chr(98 + i)}" for i in range(20)]
+    log = "\n".join([*others[:10], line, *others[10:]])
+
+    kept = fit_output(log, len(line) + 60, kind="log", counter=len).text.split("\n")
+    assert (line in kept) is is_error
+
+
 OLD = [f"line {i}\n" for i in range(200)]
 NEW = [f"tea {i}\n" if i % 40 == 7 else line for i, line in enumerate(OLD)]
 FILES = [
@@ -366,6 +440,9 @@ HOSTILE = {
     "one word": lambda n: "x" * n,
     "lines": lambda n: "INFO\n" * (n // 5),
     "errors": lambda n: "ERROR at\n  x\n" * (n // 13),
+    "objects": lambda n: '{"level" :  "info"}\n' * (n // 20),
+    "one object": lambda n: '{"level":"error","tea":[' + '"level",' * (n // 8) + "1]}\n{}",
+    "builds": lambda n: ": error: a/b\n" * (n // 13),
     "blank": lambda n: "\n" * n,
     "header": lambda n: "diff --git a/x b/x\n" + "--- \n" * (n // 5),
     "files": lambda n: "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n" * (n // 32),

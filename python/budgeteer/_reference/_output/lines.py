@@ -1,8 +1,10 @@
 """Reference of ``rust/core/src/output/lines.rs``: a text by its paragraphs or lines."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from budgeteer._reference._output.cut import Clusters, without_middle
+from budgeteer._reference._output.scan import NotJsonError, scan
 from budgeteer._reference._output.share import (
     MOST_ROWS,
     Markers,
@@ -12,7 +14,7 @@ from budgeteer._reference._output.share import (
     scores_of,
     share,
 )
-from budgeteer._reference._output.tree import Draft
+from budgeteer._reference._output.tree import Draft, Tree
 
 CUT_FROM = 3
 """A line of a log is cut if it is as long as this many of its markers, else it stays or goes."""
@@ -60,6 +62,12 @@ class Lines:
         markers = Markers(None)
         self.sizes = [unit.end - unit.start for unit in units]
         self.least = [self._least(unit, markers) for unit in units]
+        self.least_of_best = self.least[order[0]] if order else 0
+        if self.is_log:  # JSON among its lines stays whole, but for the best one
+            for i, unit in enumerate(units):
+                if is_object(text[unit.start : unit.body]):
+                    self.least[i] = self.sizes[i]
+        self._trees: dict[int, Tree | None] = {}
 
     def _least(self, unit: Unit, markers: Markers) -> int:
         """Return the least that a unit may get, if it gets any."""
@@ -79,9 +87,10 @@ class Lines:
             room -= len(markers.show(self.said(0, count))) + len(self.behind)
             cap = max(0, room) // min(count, MOST_ROWS)
             best, least = self.order[0], self.least
-            if self.is_log and self.sizes[best] <= room:
-                least = [*least]
-                least[best] = self.sizes[best]  # whole before others get a part
+            if self.is_log:
+                # The best is whole before others get a part; if it does not fit, it gets half.
+                least, size = [*least], self.sizes[best]
+                least[best] = size if size <= room else max(self.least_of_best, room // 2)
             got = share(self.sizes, least, self.order, room, cap)
         parts, left_out, at = [], 0, 0
         while at < count:
@@ -108,19 +117,36 @@ class Lines:
         """Return a unit, without its middle where it has no room for it, and what it lost."""
         unit = self.units[at]
         body = self.text[unit.start : unit.body]
-        is_whole = self.sizes[at] <= room or self.sizes[at] == self.least[at]
+        is_whole = self.sizes[at] <= room
         room -= unit.end - unit.body
         if self.is_log:
             # A marker is never longer than what it saves, the pointer included.
             marker = len(markers.show(characters(len(body))))
             is_whole = is_whole or len(body) < max(room + marker, CUT_FROM * marker)
             room = max(room, CUT_TO * marker)
+        else:
+            is_whole = is_whole or self.sizes[at] == self.least[at]
         if is_whole:
             return self.text[unit.start : unit.end], 0
+        tree = self.tree(at, body) if self.is_log else None
+        if tree is not None:
+            draft = tree.render(room, markers.pointer)
+            markers.pointer = None if draft.left_out else markers.pointer
+            return draft.text + self.text[unit.body : unit.end], draft.left_out
         if at not in self._clusters:
             self._clusters[at] = Clusters(body, escaped=False)
         text, lost = without_middle(body, self._clusters[at], room, markers, self.around)
         return text + self.text[unit.body : unit.end], lost
+
+    def tree(self, at: int, body: str) -> Tree | None:
+        """Return a line that is an object of JSON, to be cut as one; None for others."""
+        if at not in self._trees:
+            self._trees[at] = None
+            if is_object(body):
+                with suppress(NotJsonError):
+                    compact, root = scan(body)
+                    self._trees[at] = Tree(compact, root, None, root)
+        return self._trees[at]
 
     def said(self, start: int, end: int) -> str:
         """Return what a marker says of the units from *start* to *end*."""
@@ -159,3 +185,9 @@ def split(text: str) -> list[Unit]:
         units.append(Unit(start, body, end))
         start = end
     return units
+
+
+def is_object(line: str) -> bool:
+    """Return whether a line has the brackets of an object of JSON."""
+    line = line.strip(BLANK)
+    return line.startswith("{") and line.endswith("}")

@@ -3,7 +3,7 @@
 import re
 from itertools import zip_longest
 
-from budgeteer._reference._output.lines import BLANK, Lines, split
+from budgeteer._reference._output.lines import BLANK, Lines, is_object, split
 from budgeteer._reference._output.share import place_from_ends, scores_of
 
 EDGE = 2
@@ -25,9 +25,27 @@ REPEATS = {ERROR: ERROR_AGAIN, WARNING: WARNING_AGAIN}
 """Where a line stands for which a similar one stands already; others are the last."""
 
 ERRORS = frozenset(
-    "abort aborted critical err error errors exception fail failed failure fatal panic panicked "
-    "segfault severe traceback".split()
+    "abort aborted crit critical emerg emergency err error errors exception fail failed failure "
+    "fatal panic panicked segfault severe traceback".split()
 )
+DIAGNOSTICS = (
+    "error: ",
+    "error[",
+    "fatal: ",
+    "fatal error: ",
+    "ERROR: ",
+    "ERROR ",
+    "[ERROR]",
+    "FAILED: ",
+    "FAILED ",
+    "FAIL ",
+    "--- FAIL: ",
+    "make: *** ",
+    "npm ERR! ",
+    "Traceback (most recent call last):",
+)
+"""How the errors of builds begin where no place stands before them."""
+
 WARNINGS = frozenset(["warn", "warning", "warnings"])
 
 _WORD = re.compile(r"[A-Za-z]+")
@@ -35,6 +53,12 @@ _MASKED = re.compile(r"[0-9A-Za-z]+")
 _LEVEL = re.compile(
     r"(?<![A-Za-z])(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|TRACE)(?![A-Za-z])"
 )
+_LEVEL_OF_OBJECT = re.compile(
+    r'"(?:level|lvl|levelname|loglevel|log\.level|severity|severitytext)"'
+    r'[ \t]*:[ \t]*"([A-Za-z]+)',
+    re.ASCII | re.IGNORECASE,
+)
+_MARK = re.compile(r"[0-9/\\_=\[\]<>{}|]")
 _CLOCK = re.compile(r"[0-9][0-9]:[0-9][0-9]")
 
 
@@ -93,16 +117,22 @@ def taking_turns(order: list[int], tiers: list[int]) -> list[int]:
 
 def tells(line: str) -> int:
     """Return whether a line tells of an error, of a warning, or of neither."""
-    words = [word.lower() for word in _WORD.findall(line)]
+    level = _LEVEL_OF_OBJECT.search(line) if is_object(line) else None
+    words = [level[1]] if level else _WORD.findall(line)
     if line.startswith("E  ") or any(map(is_error, words)):
         return ERROR
-    is_warning = any(word in WARNINGS or word.endswith("warning") for word in words)
-    return WARNING if is_warning else OTHER
+    return WARNING if any(map(is_warning, words)) else OTHER
 
 
 def is_error(word: str) -> bool:
-    """Return whether a word of a line, in lowercase, tells of an error."""
-    return word in ERRORS or word.endswith(("error", "exception"))
+    """Return whether a word of a line tells of an error; `-Werror` does not."""
+    return word.lower() in ERRORS or word.endswith(("Error", "Exception", "ERROR", "EXCEPTION"))
+
+
+def is_warning(word: str) -> bool:
+    """Return whether a word of a line tells of a warning."""
+    word = word.lower()
+    return word in WARNINGS or word.endswith("warning")
 
 
 def mask(line: str) -> str:
@@ -118,8 +148,30 @@ def mask(line: str) -> str:
 
 
 def is_log(text: str) -> bool:
-    """Return whether half of the lines that are not blank have a level or a clock's time."""
-    lines = [line for line in text.split("\n") if line.strip(BLANK)]
+    """
+    Return whether a text is a log, by its lines that are not blank.
+
+    Half of them have a level or a clock's time; or all are objects of JSON; or one of them is the
+    error of a build, and the others are no prose.
+    """
+    every = text.split("\n")
+    lines = [line for line in every if line.strip(BLANK)]
+    if len(lines) > 1 and all(map(is_object, lines)):
+        return True
     starts = [line[:LOOKED_AT] for line in lines]
     found = sum(1 for start in starts if _LEVEL.search(start) or _CLOCK.search(start))
-    return len(lines) >= FEWEST and 2 * found >= len(lines)
+    marked = sum(1 for line in lines if _MARK.search(line))
+    is_build = 2 * marked >= len(lines) and any(map(is_diagnostic, lines))
+    return len(lines) >= FEWEST and (2 * found >= len(lines) or is_build)
+
+
+def is_diagnostic(line: str) -> bool:
+    """Return whether a line is an error of a compiler, a test or a script."""
+    if line.startswith(DIAGNOSTICS):
+        return True
+    for sign in (": error", ": fatal error"):
+        place, _, said = line.partition(sign)
+        is_place = bool(place) and " " not in place and "\t" not in place
+        if is_place and said.startswith((": ", " ") if place.endswith(")") else ": "):
+            return True
+    return False

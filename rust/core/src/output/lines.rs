@@ -8,6 +8,7 @@ use memchr::memchr;
 
 use super::cut::{Clusters, without_middle};
 use super::share::{MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share};
+use super::tree::Tree;
 use super::{Draft, Shape};
 use crate::text::Text;
 
@@ -41,10 +42,13 @@ pub(super) struct Lines<'a> {
     /// empty where that does not matter.
     masks: Vec<usize>,
     is_log: bool,
+    /// The least size of the best unit, where it does not fit whole.
+    least_of_best: usize,
     /// What stands behind a marker, and on both sides of one within a unit.
     behind: &'static [u8],
     around: &'static [u8],
     clusters: HashMap<usize, Clusters>,
+    trees: HashMap<usize, Option<Tree<'a>>>,
     stop: &'a AtomicBool,
 }
 
@@ -74,11 +78,31 @@ impl<'a> Lines<'a> {
             };
             Span { size: body + ends, least: least + ends }
         };
-        let spans = units.iter().map(span).collect();
+        let mut spans: Vec<_> = units.iter().map(span).collect();
+        let least_of_best = order.first().map_or(0, |&best| spans[best].least);
+        // JSON among the lines of a log stays whole, but for the best one.
+        let pairs = units.iter().zip(&mut spans).filter(|_| is_log);
+        for (_, span) in pairs.filter(|(unit, _)| is_object(&text[unit.start..unit.body])) {
+            span.least = span.size;
+        }
         let (behind, around): (&[u8], &[u8]) =
             if name == "paragraph" { (b"\n\n", b"\n") } else { (b"\n", b" ") };
-        let clusters = HashMap::new();
-        Self { text, units, spans, order, name, masks, is_log, behind, around, clusters, stop }
+        let (clusters, trees) = (HashMap::new(), HashMap::new());
+        Self {
+            text,
+            units,
+            spans,
+            order,
+            name,
+            masks,
+            is_log,
+            least_of_best,
+            behind,
+            around,
+            clusters,
+            trees,
+            stop,
+        }
     }
 
     /// Returns a unit, without its middle where it has no room for it, and what
@@ -93,7 +117,7 @@ impl<'a> Lines<'a> {
         let Span { size, least } = self.spans[at];
         let content = &self.text[start..body];
         let ends = chars(&self.text[body..end]);
-        let mut is_whole = size <= room || size == least;
+        let mut is_whole = size <= room;
         let mut room = room.saturating_sub(ends);
         if self.is_log && !is_whole {
             // A marker is never longer than what it saves, the pointer included.
@@ -101,8 +125,16 @@ impl<'a> Lines<'a> {
             is_whole = size - ends < (room + marker).max(CUT_FROM * marker);
             room = room.max(CUT_TO * marker);
         }
-        if is_whole {
+        if is_whole || (size == least && !self.is_log) {
             return (Cow::Borrowed(&self.text[start..end]), 0);
+        }
+        if let Some(tree) = self.tree(at) {
+            let mut draft = tree.render(room, markers.pointer());
+            if draft.left_out > 0 {
+                markers.point();
+            }
+            draft.text.extend_from_slice(&self.text[body..end]);
+            return (Cow::Owned(draft.text), draft.left_out);
         }
         let new = || Clusters::new(content, false, room, self.stop);
         let clusters = self.clusters.entry(at).or_insert_with(new);
@@ -112,6 +144,16 @@ impl<'a> Lines<'a> {
         let (mut cut, lost) = without_middle(content, clusters, room, markers, self.around);
         cut.extend_from_slice(&self.text[body..end]);
         (Cow::Owned(cut), lost)
+    }
+
+    /// Returns a line of a log that is an object of JSON, to be cut as one; None
+    /// for others.
+    fn tree(&mut self, at: usize) -> Option<&mut Tree<'a>> {
+        let Unit { start, body, .. } = self.units[at];
+        let line = &self.text[start..body];
+        let is_tree = self.is_log && is_object(line);
+        let new = || is_tree.then(|| Tree::new(line, None, 0, None, self.stop).ok()).flatten();
+        self.trees.entry(at).or_insert_with(new).as_mut()
     }
 
     /// Returns what a marker says of the units from `start` to `end`.
@@ -142,11 +184,13 @@ impl Shape for Lines<'_> {
             let room = room.saturating_sub(marker);
             let cap = room / count.clamp(1, MOST_ROWS);
             let best = self.order.first().copied().filter(|_| self.is_log);
-            let best = best.filter(|&best| self.spans[best].size <= room);
             if let Some(best) = best {
-                // Whole before others get a part.
+                // The best is whole before others get a part; if it does not
+                // fit, it gets half.
                 let mut spans = self.spans.clone();
-                spans[best].least = spans[best].size;
+                let size = spans[best].size;
+                spans[best].least =
+                    if size <= room { size } else { self.least_of_best.max(room / 2) };
                 share(&spans, &self.order, room, cap, false)
             } else {
                 share(&self.spans, &self.order, room, cap, false)
@@ -222,6 +266,16 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
     units
 }
 
+/// Returns whether a line has the brackets of an object of JSON.
+pub(super) fn is_object(line: &[u8]) -> bool {
+    let is_text = |byte: &&u8| !is_space(**byte);
+    line.iter().find(is_text) == Some(&b'{') && line.iter().rfind(is_text) == Some(&b'}')
+}
+
 pub(super) fn is_blank(line: &[u8]) -> bool {
-    line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xB | 0xC))
+    line.iter().all(|&byte| is_space(byte))
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xB | 0xC)
 }

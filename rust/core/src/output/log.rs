@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::lines::{Lines, is_blank, split};
+use memchr::{memchr_iter, memchr2, memmem};
+
+use super::lines::{Lines, is_blank, is_object, split};
 use super::share::{chars, place_from_ends, ranked_by, scores_of};
 use crate::text::Text;
 
@@ -33,10 +35,13 @@ const FEWEST: usize = 4;
 /// How many code points of a line may say that it is one of a log.
 const LOOKED_AT: usize = 64;
 
-const ERRORS: [&[u8]; 16] = [
+const ERRORS: [&[u8]; 19] = [
     b"abort",
     b"aborted",
+    b"crit",
     b"critical",
+    b"emerg",
+    b"emergency",
     b"err",
     b"error",
     b"errors",
@@ -50,6 +55,35 @@ const ERRORS: [&[u8]; 16] = [
     b"segfault",
     b"severe",
     b"traceback",
+];
+
+/// How the errors of builds begin where no place stands before them.
+const DIAGNOSTICS: [&[u8]; 14] = [
+    b"error: ",
+    b"error[",
+    b"fatal: ",
+    b"fatal error: ",
+    b"ERROR: ",
+    b"ERROR ",
+    b"[ERROR]",
+    b"FAILED: ",
+    b"FAILED ",
+    b"FAIL ",
+    b"--- FAIL: ",
+    b"make: *** ",
+    b"npm ERR! ",
+    b"Traceback (most recent call last):",
+];
+
+/// What has the level of a line that is an object of JSON.
+const KEYS: [&[u8]; 7] = [
+    b"level\"",
+    b"lvl\"",
+    b"levelname\"",
+    b"loglevel\"",
+    b"log.level\"",
+    b"severity\"",
+    b"severitytext\"",
 ];
 
 const LEVELS: [&[u8]; 9] =
@@ -148,7 +182,8 @@ fn taking_turns(order: &[usize], tiers: &[u8]) -> Vec<usize> {
 
 /// Returns whether a line tells of an error, of a warning, or of neither.
 fn tells(line: &[u8]) -> u8 {
-    let mut words = line.split(|byte| !byte.is_ascii_alphabetic());
+    let level = if is_object(line) { level_of(line) } else { None };
+    let mut words = level.unwrap_or(line).split(|byte| !byte.is_ascii_alphabetic());
     if line.starts_with(b"E  ") || words.clone().any(is_error) {
         ERROR
     } else if words.any(is_warning) {
@@ -158,10 +193,26 @@ fn tells(line: &[u8]) -> u8 {
     }
 }
 
-/// Returns whether a word of a line tells of an error.
+/// Returns the word that a member of an object of JSON has for a level.
+fn level_of(line: &[u8]) -> Option<&[u8]> {
+    let spaces = |text: &[u8]| text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    memchr_iter(b'"', line).find_map(|at| {
+        let rest = &line[at + 1..];
+        let is_start = |key: &&&[u8]| {
+            rest.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
+        };
+        let rest = &rest[KEYS.iter().find(is_start)?.len()..];
+        let rest = rest[spaces(rest)..].strip_prefix(b":")?;
+        let rest = rest[spaces(rest)..].strip_prefix(b"\"")?;
+        let size = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        Some(&rest[..size]).filter(|word| !word.is_empty())
+    })
+}
+
+/// Returns whether a word of a line tells of an error. `-Werror` does not.
 fn is_error(word: &[u8]) -> bool {
-    let word = word.to_ascii_lowercase();
-    ERRORS.contains(&&word[..]) || word.ends_with(b"error") || word.ends_with(b"exception")
+    let ends: [&[u8]; 4] = [b"Error", b"Exception", b"ERROR", b"EXCEPTION"];
+    ERRORS.contains(&&word.to_ascii_lowercase()[..]) || ends.iter().any(|end| word.ends_with(end))
 }
 
 /// Returns whether a word of a line tells of a warning.
@@ -190,18 +241,45 @@ fn mask(line: &[u8]) -> Vec<u8> {
     masked
 }
 
-/// Returns whether half of the lines that are not blank have a level or a
-/// clock's time. The result means nothing once `stop` is set.
+/// Returns whether a text is a log, by its lines that are not blank: half of them
+/// have a level or a clock's time; or all are objects of JSON; or one of them is
+/// the error of a build, and the others are no prose. The result means nothing
+/// once `stop` is set.
 pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
-    let (mut lines, mut found) = (0, 0);
+    let (mut lines, mut found, mut objects, mut marked) = (0, 0, 0, 0);
+    let mut has_diagnostic = false;
     for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let line = &text[unit.start..unit.body];
         if !is_blank(line) {
             lines += 1;
             found += usize::from(is_line_of_log(line));
+            objects += usize::from(is_object(line));
+            marked += usize::from(line.iter().any(|byte| is_mark(*byte)));
+            has_diagnostic = has_diagnostic || is_diagnostic(line);
         }
     }
-    lines >= FEWEST && 2 * found >= lines
+    let is_build = 2 * marked >= lines && has_diagnostic;
+    (lines > 1 && objects == lines) || (lines >= FEWEST && (2 * found >= lines || is_build))
+}
+
+/// Returns whether prose has a character seldom.
+fn is_mark(byte: u8) -> bool {
+    byte.is_ascii_digit() || br"/\_=[]<>{}|".contains(&byte)
+}
+
+/// Returns whether a line is an error of a compiler, a test or a script, such as
+/// `a.c:3:5: error: ...`.
+fn is_diagnostic(line: &[u8]) -> bool {
+    let has_place = |sign: &&[u8]| {
+        memmem::find(line, sign).is_some_and(|at| {
+            let (place, said) = (&line[..at], &line[at + sign.len()..]);
+            let is_place = at > 0 && memchr2(b' ', b'\t', place).is_none();
+            is_place
+                && (said.starts_with(b": ") || (place.ends_with(b")") && said.starts_with(b" ")))
+        })
+    };
+    let signs: [&[u8]; 2] = [b": error", b": fatal error"];
+    DIAGNOSTICS.iter().any(|start| line.starts_with(start)) || signs.iter().any(has_place)
 }
 
 fn is_line_of_log(line: &[u8]) -> bool {

@@ -30,10 +30,20 @@ impl<'a> Markers<'a> {
         }
     }
 
+    /// Returns the pointer, if none of the markers has it yet.
+    pub(super) fn pointer(&self) -> Option<&'a [u8]> {
+        self.pointer
+    }
+
+    /// Says that a marker has the pointer.
+    pub(super) fn point(&mut self) {
+        self.pointer = None;
+    }
+
     /// Returns the marker to write.
     pub(super) fn write(&mut self, what: &[u8]) -> Vec<u8> {
         let marker = self.show(what);
-        self.pointer = None;
+        self.point();
         marker
     }
 }
