@@ -15,6 +15,7 @@ use serde_json::Value;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
+#[allow(clippy::unnecessary_wraps)] // as `truncate` asks it
 fn chars(text: Text<'_>) -> Result<u64, ()> {
     Ok(text.chars() as u64)
 }
