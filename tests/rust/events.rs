@@ -222,6 +222,38 @@ fn cut_chunks_are_warned_of() {
     assert!(warning.contains("chunks.cut=1 chunks.dropped=0 "), "{warning}");
 }
 
+/// Where the packer's own bound is smaller than the rest of the window, it is the
+/// budget of the span and of the warning; the result has the window's.
+#[test]
+fn a_smaller_bound_of_the_packer_is_the_budget() {
+    let told = told(|| {
+        let packer = Packer::new(30).reserve_tokens(2).ranking(Ranking::Input);
+        let packer = packer.estimate(Estimate::Words).overflow(Overflow::TruncateEnd);
+        let result = service(1_750).packer(packer).retrieve("q").unwrap();
+        assert_eq!((1_049, 28), (result.tokens.budget, result.tokens.retrieved));
+    });
+
+    let [(Level::WARN, warning)] = &*told.events else { panic!("{:?}", told.events) };
+    for told in [&told.spans[0].2, warning] {
+        assert!(told.contains("tokens.budget=28 "), "{told}");
+        assert!(told.contains("tokens.budget_remaining=0 "), "{told}");
+        assert!(!told.contains("tokens.budget=1049"), "{told}");
+    }
+}
+
+/// A request that found nothing says so, and not that everything fits.
+#[test]
+fn nothing_found_is_said() {
+    let events = events(|| {
+        let service =
+            RetrievalService::new(ChunkRetriever::new(Vec::<Chunk>::new()), settings(1_750));
+        service.unwrap().retrieve("q").unwrap();
+    });
+
+    let [(Level::DEBUG, told)] = &*events else { panic!("{events:?}") };
+    assert!(told.contains("message=retrieval: nothing was found "), "{told}");
+}
+
 /// Settings that leave nothing for any query give a warning when they are set.
 #[test]
 fn settings_that_refuse_every_query_are_warned_of() {

@@ -293,6 +293,12 @@ impl Packer {
         self.reserve_tokens
     }
 
+    /// Returns the most tokens of a text.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn bound(&self) -> usize {
+        self.budget_tokens(self.max_tokens)
+    }
+
     /// Returns the maximum number of kept chunks.
     pub(crate) fn most_chunks(&self) -> Option<usize> {
         self.plan.max_chunks.map(|count| usize::try_from(count).unwrap_or(usize::MAX))

@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
         });
         let figures = figures.map_err(ServiceError::from);
         let figures = figures.inspect_err(|error| request.failed(error))?;
-        request.trace.planned(figures.budget);
+        request.trace.planned(figures.budget, &active.packer);
         Ok(Self { service, query, active, request, figures })
     }
 
@@ -304,7 +304,7 @@ impl<'a> Plan<'a> {
         let packed = Packed::new(&packing, &chunks, model.counter());
         let model = model.name.clone();
         let result = RetrievalResult { chunks, packing, messages, tokens, model };
-        trace.packed(&result, &packed);
+        trace.packed(&result, &packed, &self.active.packer);
         Ok((result, packed))
     }
 

@@ -4,6 +4,7 @@
 use super::retrieval_result::RetrievalResult;
 use super::settings::ActiveModel;
 use super::stats::{Outcome, Packed};
+use crate::packer::Packer;
 
 /// The target of all events and spans, for filters.
 #[cfg(feature = "tracing")]
@@ -73,24 +74,28 @@ impl Trace {
         self.0.record("tokens.system", system).record("tokens.query", query);
     }
 
-    pub(super) fn planned(&self, budget: usize) {
-        self.0.record("tokens.budget", budget);
+    /// Records the budget: the rest of the window, or the packer's own bound
+    /// where that is smaller. It is what leaves chunks out then.
+    pub(super) fn planned(&self, budget: usize, packer: &Packer) {
+        self.0.record("tokens.budget", budget.min(packer.bound()));
     }
 
     /// Records the figures of an answer, and warns if the budget dropped or cut
     /// chunks.
-    pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed) {
+    pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed, packer: &Packer) {
+        let tokens = &result.tokens;
+        let budget = tokens.budget.min(packer.bound());
+        let remaining = tokens.remaining.min(budget.saturating_sub(tokens.retrieved));
         macro_rules! event {
             ($level:ident, $($message:tt)+) => {{
-                let tokens = &result.tokens;
                 tracing::$level!(
                     target: TARGET,
                     model = shown(&result.model),
                     tokens.system = tokens.system,
                     tokens.query = tokens.query,
                     tokens.retrieved = tokens.retrieved,
-                    tokens.budget = tokens.budget,
-                    tokens.budget_remaining = tokens.remaining,
+                    tokens.budget = budget,
+                    tokens.budget_remaining = remaining,
                     chunks.kept = result.packing.kept.len(),
                     chunks.cut = packed.cut,
                     chunks.dropped = result.packing.dropped.len(),
@@ -99,13 +104,16 @@ impl Trace {
             }};
         }
         self.0
-            .record("tokens.retrieved", result.tokens.retrieved)
-            .record("tokens.budget_remaining", result.tokens.remaining)
+            .record("tokens.retrieved", tokens.retrieved)
+            .record("tokens.budget_remaining", remaining)
             .record("chunks.kept", result.packing.kept.len())
             .record("chunks.cut", packed.cut)
             .record("chunks.dropped", result.packing.dropped.len());
         let _request = self.0.enter();
         match (packed.dropped, packed.cut) {
+            (0, 0) if result.packing.kept.is_empty() && result.packing.dropped.is_empty() => {
+                event!(debug, "retrieval: nothing was found");
+            }
             (0, 0) => event!(debug, "retrieval: everything fits"),
             (0, 1) => event!(warn, "Token budget exceeded: cut 1 chunk"),
             (0, n) => event!(warn, "Token budget exceeded: cut {n} chunks"),
@@ -173,9 +181,9 @@ impl Trace {
 
     pub(super) fn counted(&self, _: usize, _: usize) {}
 
-    pub(super) fn planned(&self, _: usize) {}
+    pub(super) fn planned(&self, _: usize, _: &Packer) {}
 
-    pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed) {}
+    pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed, _: &Packer) {}
 
     pub(super) fn failed(&self, _: &str) {}
 
