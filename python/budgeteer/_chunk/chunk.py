@@ -60,8 +60,8 @@ class Chunk:
             for ``ranking="recency"``), ``kind`` (shown by templates), and the first number of
             ``position``, ``index`` and ``offset`` (for ``order="document"``). Numbers are those of
             Python, decimals, fractions and numpy's; times those of Python, pandas and numpy. What
-            pandas has for none and values of other types are none. A mapping may have these
-            beside its text as well.
+            pandas has for none and values of other types are none; an ``mtime`` of NaN is refused
+            where it ranks. A mapping may have these beside its text as well.
 
     Raises:
         InvalidArgumentError: *text*, *source* or *title* is not a str, or *score* is not a number.
