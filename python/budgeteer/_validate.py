@@ -82,7 +82,7 @@ def as_float(name: str, value: object) -> float | None:
             return float(value)  # type: ignore[arg-type]
         except OverflowError:
             raise InvalidArgumentError(f"{name} is beyond the range of a float") from None
-        except (TypeError, ValueError):
+        except Exception:  # noqa: BLE001, S110 - whatever another's type raises, it is no number
             pass
     return None
 
@@ -102,7 +102,7 @@ def as_seconds(value: Any) -> float | None:
         return math.nan
     if is_numpy:  # a float of it would be in its own unit
         return float(value.astype("datetime64[us]").astype("int64")) / 1e6
-    zoned = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
+    zoned = value if value.utcoffset() is not None else value.replace(tzinfo=timezone.utc)
     return float(zoned.timestamp())
 
 
@@ -253,7 +253,9 @@ def is_null(value: object) -> bool:
 
 
 def is_absent(value: object) -> bool:
-    """Return whether a number is not stated: None, or what pandas has for none; NaN is refused."""
+    """Return whether a number or time is not stated: None, NaT, or pandas' NA; NaN is refused."""
+    if type(value).__name__ == "datetime64":
+        return value != value  # noqa: PLR0124 - NaT
     return not isinstance(value, float) and is_null(value)
 
 

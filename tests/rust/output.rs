@@ -221,6 +221,29 @@ fn json_lines() {
     }
 }
 
+/// A level may be a number: pino's, or below 10 syslog's.
+#[test]
+fn levels_that_are_numbers() {
+    for (level, other, stays) in
+        [(50, 30, true), (39, 30, false), (100, 30, true), (3, 6, true), (5, 6, false)]
+    {
+        let line = |i| format!("{{\"level\":{other},\"msg\":\"no error {i}\"}}");
+        let mut lines: Vec<_> = (0..50).map(line).collect();
+        lines[20] = format!("{{\"level\":{level},\"msg\":\"no error 20\"}}");
+        let fitted = fitted_log(&lines, 150, None);
+        assert_eq!(stays, fitted.text.contains(&lines[20]), "{}", fitted.text);
+    }
+}
+
+/// An error without a word of the query stays beside the best answer.
+#[test]
+fn answers_and_errors_take_turns() {
+    let mut lines: Vec<_> = ('a'..='z').map(|c| format!("12:30 INFO user {c} login")).collect();
+    lines[12] = "12:30 ERROR disk full".to_owned();
+    let fitted = fitted_log(&lines, 120, Some("login"));
+    assert!(fitted.text.contains(&lines[12]) && fitted.text.contains(&lines[0]), "{}", fitted.text);
+}
+
 /// The output of a build is a log if there is an error in it; prose is none.
 #[test]
 fn the_output_of_a_build() {
@@ -233,6 +256,8 @@ fn the_output_of_a_build() {
     let mut prose = vec!["Green tea is not oxidised.".to_owned(); 90];
     prose[40] = "error: the tea is cold".to_owned();
     assert_eq!(OutputKind::Text, fitted_log(&prose, 200, None).kind);
+    lines[2999] = "```".to_owned();
+    assert_eq!(OutputKind::Text, fitted_log(&lines, 200, None).kind);
 }
 
 fn fitted(value: &str, limit: usize, kind: OutputKind) -> Result<FittedOutput, Error> {

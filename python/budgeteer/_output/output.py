@@ -101,13 +101,15 @@ def fit_output(
                 stay as written. The smallest texts are ``[]``, ``{}`` and ``""``.
     ``table``   As ``json``. An array of objects with the same keys becomes
                 ``{"columns":[...],"rows":[[...],...]}`` if more of its items fit so.
-    ``log``     Errors stay first, then the indented lines behind them, warnings, the two lines at
-                either end, the lines around errors, and all others. Of lines that differ in
-                numbers and identifiers alone one stands for all: the first, or the best answer.
-                Its repeats stay last; but the last of an error stands behind the errors, and the
-                others take turns with the lines that are new. The best line is whole where it
-                fits; others are whole, too, or go, but that long ones may lose their middle.
-                JSON Lines stay JSON; what they have as ``level`` or ``severity`` decides.
+    ``log``     Errors stay first, and take turns with answers to the query; then the indented
+                lines behind them, warnings, the two lines at either end, the lines around errors,
+                and all others. Of lines that differ in numbers and identifiers alone one stands
+                for all: the first, or the best answer. Its repeats stay last; but the last of an
+                error stands behind the errors, and the others take turns with the lines that are
+                new. The best line is whole where it fits; others are whole, too, or go, but that
+                long ones may lose their middle. Objects of JSON Lines stay JSON between the
+                markers, which are none; their ``level`` or ``severity`` decides, a number as in
+                pino, or below 10 as in syslog.
     ``diff``    Whole hunks stay below the header of their file, from the start on. Files without
                 any are named in the last line.
     ``text``    Its two ends stay; with a query, its best paragraphs.
@@ -115,8 +117,9 @@ def fit_output(
                 ``{`` and parses; ``diff`` for a unified diff, with at most as much text before it;
                 ``log`` for JSON Lines, and for four lines or more, half of them with a level such
                 as ``INFO`` or a time such as ``12:30`` near their start, or one of them the error
-                of a build such as ``tea.c:3:5: error: ...``, and half with digits, slashes or the
-                like, as prose has not; else ``text``.
+                of a build such as ``tea.c:3:5: error: ...``, half with digits, slashes or the
+                like, and none that begins as Markdown's fences, headings and tables; else
+                ``text``.
     ==========  ==================================================================================
 
     Without a query the best items, lines and paragraphs are those at both ends. With one, those

@@ -294,7 +294,6 @@ impl Packer {
     }
 
     /// Returns the most tokens of a text.
-    #[cfg(feature = "tracing")]
     pub(crate) fn bound(&self) -> usize {
         self.budget_tokens(self.max_tokens)
     }

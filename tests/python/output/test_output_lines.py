@@ -258,6 +258,48 @@ def test_json_lines(backend, level):
         assert (lines[70] in fitted.text) is (limit > 130)
 
 
+@pytest.mark.parametrize(
+    ("level", "stays"),
+    [
+        (100, True),
+        (50, True),
+        (40, True),
+        (39, False),
+        (0, True),
+        (3, True),
+        (4, True),
+        (5, False),
+    ],
+)
+def test_levels_of_json_lines_that_are_numbers(backend, level, stays):
+    """They are pino's, or below 10 those of syslog; a word of the message says nothing then."""
+    other = 6 if level < 10 else 30
+    lines = [f'{{"level":{other},"msg":"no error {i}"}}' for i in range(50)]
+    lines[20] = f'{{"level":{level},"msg":"no error 20"}}'
+    fitted = fit_output("\n".join(lines), 150, counter=len)
+
+    assert stays == (lines[20] in fitted.text)
+
+
+def test_a_cut_object_keeps_its_carriage_return(backend):
+    """Lines end as they did."""
+    text = '{"level":"error","m":"' + "x" * 400 + '"}\r\n{"a":1}\r\n'
+    fitted = fit_output(text, 100, counter=len)
+
+    assert fitted.was_cut
+    assert all(line.endswith("\r\n") for line in fitted.text.splitlines(keepends=True)[:1])
+
+
+def test_answers_and_errors_take_turns(backend):
+    """An error without a word of the query stays beside the best answer."""
+    lines = [f"12:30 INFO user {letter} login" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    lines[12] = "12:30 ERROR disk full"
+    fitted = fit_output("\n".join(lines), 120, query="login", counter=len)
+
+    assert lines[12] in fitted.text
+    assert lines[0] in fitted.text
+
+
 def test_a_long_object_among_json_lines(backend):
     """The best one is cut where it does not fit, and is still JSON; the others stay or go."""
     lines = objects(20, more="tea " * 60)

@@ -230,11 +230,20 @@ TIMES = [
     np.datetime64(9, "s"),
     np.datetime64(10 * 10**9, "ns"),
 ]
+
+
+class Tensor:
+    """Raises an error of its own where a float is asked of it."""
+
+    def __float__(self):
+        raise RuntimeError("2 elements are no scalar")
+
+
 NANS = [math.nan, np.float32("nan"), Decimal("NaN")]
 NO_NUMBERS = [
     *(None, pd.NA, pd.NaT),
     np.datetime64("NaT", "ns"),
-    *("9", "", [], [1], np.array([1, 2]), b"9", 3j),
+    *("9", "", [], [1], np.array([1, 2]), b"9", 3j, Tensor()),
 ]
 PLACES = pytest.mark.parametrize(
     "place",

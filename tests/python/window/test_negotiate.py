@@ -364,6 +364,7 @@ def test_dynamic_safety_margin(model, margin):
         ({"timestamp": np.datetime64("2026-11-13", "ns")}, False),
         ({"importance": None}, True),
         ({"importance": pd.NA, "age_days": pd.NA, "created_at": pd.NaT}, True),
+        ({"created_at": np.datetime64("NaT", "ns")}, True),
         ({"created_at": pd.NaT, "timestamp": pd.Timestamp("2025-11-21", tz="UTC")}, False),
         ({"created_at": pd.Timestamp("2026-11-20")}, True),
         ({}, True),

@@ -132,7 +132,8 @@ class Lines:
         if tree is not None:
             draft = tree.render(room, markers.pointer)
             markers.pointer = None if draft.left_out else markers.pointer
-            return draft.text + self.text[unit.body : unit.end], draft.left_out
+            behind = "\r" if body.endswith("\r") else ""
+            return draft.text + behind + self.text[unit.body : unit.end], draft.left_out
         if at not in self._clusters:
             self._clusters[at] = Clusters(body, escaped=False)
         text, lost = without_middle(body, self._clusters[at], room, markers, self.around)
@@ -188,6 +189,6 @@ def split(text: str) -> list[Unit]:
 
 
 def is_object(line: str) -> bool:
-    """Return whether a line has the brackets of an object of JSON."""
+    """Return whether a line begins and ends as an object of JSON."""
     line = line.strip(BLANK)
-    return line.startswith("{") and line.endswith("}")
+    return line.endswith("}") and line[:1] == "{" and line[1:].lstrip(BLANK)[:1] in ('"', "}")

@@ -18,10 +18,11 @@ FEWEST = 4
 LOOKED_AT = 64
 """How many code points of a line may say that it is one of a log."""
 
-ERROR, LAST, INSIDE, WARNING, END, AROUND, ERROR_AGAIN, OTHER, WARNING_AGAIN, AGAIN = range(10)
+ANSWER, ERROR, LAST, INSIDE, WARNING, END, AROUND = range(7)
+ERROR_AGAIN, OTHER, WARNING_AGAIN, AGAIN = range(7, 11)
 """The order in which lines stay: the last and the other repeats of an error, those of the rest."""
 
-REPEATS = {ERROR: ERROR_AGAIN, WARNING: WARNING_AGAIN}
+REPEATS = {ANSWER: ERROR_AGAIN, ERROR: ERROR_AGAIN, WARNING: WARNING_AGAIN}
 """Where a line stands for which a similar one stands already; others are the last."""
 
 ERRORS = frozenset(
@@ -46,6 +47,9 @@ DIAGNOSTICS = (
 )
 """How the errors of builds begin where no place stands before them."""
 
+MARKDOWN = ("```", "## ", "|")
+"""How lines of a page begin, which may quote an error: no build has them."""
+
 WARNINGS = frozenset(["warn", "warning", "warnings"])
 
 _WORD = re.compile(r"[A-Za-z]+")
@@ -55,7 +59,7 @@ _LEVEL = re.compile(
 )
 _LEVEL_OF_OBJECT = re.compile(
     r'"(?:level|lvl|levelname|loglevel|log\.level|severity|severitytext)"'
-    r'[ \t]*:[ \t]*"([A-Za-z]+)',
+    r'[ \t]*:[ \t]*(?:"([A-Za-z]+)|([0-9]+))',
     re.ASCII | re.IGNORECASE,
 )
 _MARK = re.compile(r"[0-9/\\_=\[\]<>{}|]")
@@ -64,16 +68,19 @@ _CLOCK = re.compile(r"[0-9][0-9]:[0-9][0-9]")
 
 def log_of(text: str, query: str | None) -> Lines:
     """
-    Return a log: errors first, then warnings, the ends, what is around errors, the rest.
+    Return a log: answers and errors first, then warnings, the ends, what is around errors.
 
-    Of similar lines the one that answers best stands for all; without a query, the first. The last
-    of similar errors is early, too. Their other repeats take turns with the rest, so that neither
-    a flood of one error hides the rest, nor the rest an error that came back.
+    Answers and errors take turns. Of similar lines the one that answers best stands for all;
+    without a query, the first. The last of similar errors is early, too. Their other repeats take
+    turns with the rest, so that neither a flood of one error hides the rest, nor the rest an error
+    that came back.
     """
     units = split(text)
     lines = [text[unit.start : unit.body] for unit in units]
     scores = scores_of(query, lines)
-    masks = [mask(line) for line in lines]
+    tell = [tells(line) for line in lines]
+    # Lines that differ in a level that is a number are not alike.
+    masks = [f"{told}{mask(line)}" for told, line in zip(tell, lines, strict=True)]
     count = len(lines)
     tiers = []
     heads = [*range(count)]
@@ -82,7 +89,7 @@ def log_of(text: str, query: str | None) -> Lines:
     last: dict[str, int] = {}
     was_error = False
     for i, line in enumerate(lines):
-        told = tells(line)
+        told = tell[i]
         is_inside = was_error and line[:1] in (" ", "\t")
         was_error = told == ERROR or is_inside
         if is_inside:
@@ -90,7 +97,7 @@ def log_of(text: str, query: str | None) -> Lines:
             told = INSIDE
         elif told == ERROR:
             last[masks[i]] = i
-        tiers.append(ERROR if scores[i] > 0.0 else told)
+        tiers.append(ANSWER if scores[i] > 0.0 else told)
         if scores[i] > scores[best.setdefault(masks[i], i)]:
             best[masks[i]] = i
     for i in range(count):
@@ -104,24 +111,34 @@ def log_of(text: str, query: str | None) -> Lines:
         tiers[i] = min(tiers[i], END)
     places = [place_from_ends(head, count) for head in heads]
     order = sorted(range(count), key=lambda i: (tiers[i], -scores[i], places[i], i))
-    return Lines(text, units, taking_turns(order, tiers), "line", masks)
+    order = taking_turns(taking_turns(order, tiers, ANSWER), tiers, ERROR_AGAIN)
+    return Lines(text, units, order, "line", masks)
 
 
-def taking_turns(order: list[int], tiers: list[int]) -> list[int]:
-    """Return lines in order of their tiers, but repeats of errors in turns with the rest."""
-    both = [[i for i in order if tiers[i] == tier] for tier in (ERROR_AGAIN, OTHER)]
+def taking_turns(order: list[int], tiers: list[int], tier: int) -> list[int]:
+    """Return lines in order of their tiers, but those of a tier in turns with the next one's."""
+    both = [[i for i in order if tiers[i] == at] for at in (tier, tier + 1)]
     turns = [i for pair in zip_longest(*both) for i in pair if i is not None]
-    before = [i for i in order if tiers[i] < ERROR_AGAIN]
-    return before + turns + [i for i in order if tiers[i] > OTHER]
+    before = [i for i in order if tiers[i] < tier]
+    return before + turns + [i for i in order if tiers[i] > tier + 1]
 
 
 def tells(line: str) -> int:
     """Return whether a line tells of an error, of a warning, or of neither."""
     level = _LEVEL_OF_OBJECT.search(line) if is_object(line) else None
+    if level and level[2]:
+        return told_by(level[2])
     words = [level[1]] if level else _WORD.findall(line)
     if line.startswith("E  ") or any(map(is_error, words)):
         return ERROR
     return WARNING if any(map(is_warning, words)) else OTHER
+
+
+def told_by(number: str) -> int:
+    """Return what a level tells that is a number: as in syslog below 10, else as in pino."""
+    if len(number) == 1:
+        return ERROR if number <= "3" else WARNING if number == "4" else OTHER
+    return ERROR if len(number) > 2 or number >= "50" else WARNING if number >= "40" else OTHER
 
 
 def is_error(word: str) -> bool:
@@ -152,7 +169,7 @@ def is_log(text: str) -> bool:
     Return whether a text is a log, by its lines that are not blank.
 
     Half of them have a level or a clock's time; or all are objects of JSON; or one of them is the
-    error of a build, and the others are no prose.
+    error of a build, and half have digits, slashes or the like, and none begins as in Markdown.
     """
     every = text.split("\n")
     lines = [line for line in every if line.strip(BLANK)]
@@ -162,6 +179,7 @@ def is_log(text: str) -> bool:
     found = sum(1 for start in starts if _LEVEL.search(start) or _CLOCK.search(start))
     marked = sum(1 for line in lines if _MARK.search(line))
     is_build = 2 * marked >= len(lines) and any(map(is_diagnostic, lines))
+    is_build = is_build and not any(line.startswith(MARKDOWN) for line in lines)
     return len(lines) >= FEWEST and (2 * found >= len(lines) or is_build)
 
 

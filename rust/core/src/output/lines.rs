@@ -133,7 +133,8 @@ impl<'a> Lines<'a> {
             if draft.left_out > 0 {
                 markers.point();
             }
-            draft.text.extend_from_slice(&self.text[body..end]);
+            let behind = body - usize::from(self.text[start..body].ends_with(b"\r"));
+            draft.text.extend_from_slice(&self.text[behind..end]);
             return (Cow::Owned(draft.text), draft.left_out);
         }
         let new = || Clusters::new(content, false, room, self.stop);
@@ -266,10 +267,12 @@ pub(super) fn split(text: &[u8]) -> Vec<Unit> {
     units
 }
 
-/// Returns whether a line has the brackets of an object of JSON.
+/// Returns whether a line begins and ends as an object of JSON.
 pub(super) fn is_object(line: &[u8]) -> bool {
-    let is_text = |byte: &&u8| !is_space(**byte);
-    line.iter().find(is_text) == Some(&b'{') && line.iter().rfind(is_text) == Some(&b'}')
+    let mut bytes = line.iter().filter(|byte| !is_space(**byte));
+    bytes.next() == Some(&b'{')
+        && matches!(bytes.next(), Some(b'"' | b'}'))
+        && line.iter().rfind(|byte| !is_space(**byte)) == Some(&b'}')
 }
 
 pub(super) fn is_blank(line: &[u8]) -> bool {

@@ -18,16 +18,17 @@ const CONTEXT: usize = 2;
 
 /// The order in which lines stay: the last and the other repeats of an error,
 /// those of the rest.
-const ERROR: u8 = 0;
-const LAST: u8 = 1;
-const INSIDE: u8 = 2;
-const WARNING: u8 = 3;
-const END: u8 = 4;
-const AROUND: u8 = 5;
-const ERROR_AGAIN: u8 = 6;
-const OTHER: u8 = 7;
-const WARNING_AGAIN: u8 = 8;
-const AGAIN: u8 = 9;
+const ANSWER: u8 = 0;
+const ERROR: u8 = 1;
+const LAST: u8 = 2;
+const INSIDE: u8 = 3;
+const WARNING: u8 = 4;
+const END: u8 = 5;
+const AROUND: u8 = 6;
+const ERROR_AGAIN: u8 = 7;
+const OTHER: u8 = 8;
+const WARNING_AGAIN: u8 = 9;
+const AGAIN: u8 = 10;
 
 /// The fewest lines of a log.
 const FEWEST: usize = 4;
@@ -75,6 +76,9 @@ const DIAGNOSTICS: [&[u8]; 14] = [
     b"Traceback (most recent call last):",
 ];
 
+/// How lines of a page begin, which may quote an error: no build has them.
+const MARKDOWN: [&[u8]; 3] = [b"```", b"## ", b"|"];
+
 /// What has the level of a line that is an object of JSON.
 const KEYS: [&[u8]; 7] = [
     b"level\"",
@@ -89,10 +93,10 @@ const KEYS: [&[u8]; 7] = [
 const LEVELS: [&[u8]; 9] =
     [b"DEBUG", b"INFO", b"NOTICE", b"WARN", b"WARNING", b"ERROR", b"FATAL", b"CRITICAL", b"TRACE"];
 
-/// Returns a log: errors first, then warnings, the ends, what is around errors,
-/// the rest.
+/// Returns a log: answers and errors first, then warnings, the ends, what is
+/// around errors, the rest.
 ///
-/// Of similar lines the one that answers best stands for all; without a query,
+/// Answers and errors take turns. Of similar lines the one that answers best stands for all; without a query,
 /// the first. The last of similar errors is early, too. Their other repeats take
 /// turns with the rest, so that neither a flood of one error hides the rest, nor
 /// the rest an error that came back. The result means nothing once `stop` is
@@ -121,13 +125,16 @@ pub(super) fn log_of<'a>(
             return Lines::new(text, Vec::new(), Vec::new(), "line", Vec::new(), stop);
         }
         let next = seen.len();
-        let mask = *seen.entry(mask(line)).or_insert(next);
+        let mut told = tells(line);
+        // Lines that differ in a level that is a number are not alike.
+        let mut masked = mask(line);
+        masked.push(told);
+        let mask = *seen.entry(masked).or_insert(next);
         masks.push(mask);
         if mask == next {
             best.push(i);
             last.push(None);
         }
-        let mut told = tells(line);
         let is_inside = was_error && matches!(line.first(), Some(b' ' | b'\t'));
         was_error = told == ERROR || is_inside;
         if is_inside {
@@ -136,7 +143,7 @@ pub(super) fn log_of<'a>(
         } else if told == ERROR {
             last[mask] = Some(i);
         }
-        tiers.push(if scores[i] > 0.0 { ERROR } else { told });
+        tiers.push(if scores[i] > 0.0 { ANSWER } else { told });
         if scores[i] > scores[best[mask]] {
             best[mask] = i;
         }
@@ -144,7 +151,7 @@ pub(super) fn log_of<'a>(
     for (i, &mask) in masks.iter().enumerate().filter(|&(i, &mask)| best[mask] != i) {
         tiers[i] = match tiers[i] {
             _ if last[mask] == Some(i) => LAST,
-            ERROR => ERROR_AGAIN,
+            ANSWER | ERROR => ERROR_AGAIN,
             WARNING => WARNING_AGAIN,
             _ => AGAIN,
         };
@@ -162,19 +169,20 @@ pub(super) fn log_of<'a>(
     }
     let place = |i: usize| (place_from_ends(heads[i], count), i);
     let order = ranked_by(&scores, Some(&tiers), place);
-    Lines::new(text, units, taking_turns(&order, &tiers), "line", masks, stop)
+    let order = taking_turns(&taking_turns(&order, &tiers, ERROR_AGAIN), &tiers, ANSWER);
+    Lines::new(text, units, order, "line", masks, stop)
 }
 
-/// Returns lines in order of their tiers, but repeats of errors in turns with
-/// the rest.
-fn taking_turns(order: &[usize], tiers: &[u8]) -> Vec<usize> {
-    let start = order.partition_point(|&i| tiers[i] < ERROR_AGAIN);
-    let middle = order.partition_point(|&i| tiers[i] <= ERROR_AGAIN);
-    let end = order.partition_point(|&i| tiers[i] <= OTHER);
-    let (errors, others) = (&order[start..middle], &order[middle..end]);
+/// Returns lines in order of their tiers, but those of a tier in turns with the
+/// next one's.
+fn taking_turns(order: &[usize], tiers: &[u8], tier: u8) -> Vec<usize> {
+    let start = order.partition_point(|&i| tiers[i] < tier);
+    let middle = order.partition_point(|&i| tiers[i] <= tier);
+    let end = order.partition_point(|&i| tiers[i] <= tier + 1);
+    let (first, next) = (&order[start..middle], &order[middle..end]);
     let mut turns = order[..start].to_vec();
-    for i in 0..errors.len().max(others.len()) {
-        turns.extend(errors.get(i).into_iter().chain(others.get(i)));
+    for i in 0..first.len().max(next.len()) {
+        turns.extend(first.get(i).into_iter().chain(next.get(i)));
     }
     turns.extend(&order[end..]);
     turns
@@ -183,6 +191,9 @@ fn taking_turns(order: &[usize], tiers: &[u8]) -> Vec<usize> {
 /// Returns whether a line tells of an error, of a warning, or of neither.
 fn tells(line: &[u8]) -> u8 {
     let level = if is_object(line) { level_of(line) } else { None };
+    if let Some(number @ [b'0'..=b'9', ..]) = level {
+        return told_by(number);
+    }
     let mut words = level.unwrap_or(line).split(|byte| !byte.is_ascii_alphabetic());
     if line.starts_with(b"E  ") || words.clone().any(is_error) {
         ERROR
@@ -193,7 +204,18 @@ fn tells(line: &[u8]) -> u8 {
     }
 }
 
-/// Returns the word that a member of an object of JSON has for a level.
+/// Returns what a level tells that is a number: as in syslog below 10, else as in
+/// pino.
+fn told_by(number: &[u8]) -> u8 {
+    match number {
+        [b'0'..=b'3'] | [b'5'..=b'9', _] | [_, _, _, ..] => ERROR,
+        [b'4'] | [b'4', _] => WARNING,
+        _ => OTHER,
+    }
+}
+
+/// Returns the word or the number that a member of an object of JSON has for a
+/// level.
 fn level_of(line: &[u8]) -> Option<&[u8]> {
     let spaces = |text: &[u8]| text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     memchr_iter(b'"', line).find_map(|at| {
@@ -203,9 +225,13 @@ fn level_of(line: &[u8]) -> Option<&[u8]> {
         };
         let rest = &rest[KEYS.iter().find(is_start)?.len()..];
         let rest = rest[spaces(rest)..].strip_prefix(b":")?;
-        let rest = rest[spaces(rest)..].strip_prefix(b"\"")?;
-        let size = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-        Some(&rest[..size]).filter(|word| !word.is_empty())
+        let rest = &rest[spaces(rest)..];
+        let (rest, is_part): (_, fn(&u8) -> bool) = match rest.strip_prefix(b"\"") {
+            Some(word) => (word, u8::is_ascii_alphabetic),
+            None => (rest, u8::is_ascii_digit),
+        };
+        let size = rest.iter().take_while(|byte| is_part(byte)).count();
+        Some(&rest[..size]).filter(|level| !level.is_empty())
     })
 }
 
@@ -243,11 +269,11 @@ fn mask(line: &[u8]) -> Vec<u8> {
 
 /// Returns whether a text is a log, by its lines that are not blank: half of them
 /// have a level or a clock's time; or all are objects of JSON; or one of them is
-/// the error of a build, and the others are no prose. The result means nothing
-/// once `stop` is set.
+/// the error of a build, and half have digits, slashes or the like, and none
+/// begins as in Markdown. The result means nothing once `stop` is set.
 pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
     let (mut lines, mut found, mut objects, mut marked) = (0, 0, 0, 0);
-    let mut has_diagnostic = false;
+    let (mut has_diagnostic, mut is_page) = (false, false);
     for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let line = &text[unit.start..unit.body];
         if !is_blank(line) {
@@ -256,9 +282,10 @@ pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
             objects += usize::from(is_object(line));
             marked += usize::from(line.iter().any(|byte| is_mark(*byte)));
             has_diagnostic = has_diagnostic || is_diagnostic(line);
+            is_page = is_page || MARKDOWN.iter().any(|start| line.starts_with(start));
         }
     }
-    let is_build = 2 * marked >= lines && has_diagnostic;
+    let is_build = 2 * marked >= lines && has_diagnostic && !is_page;
     (lines > 1 && objects == lines) || (lines >= FEWEST && (2 * found >= lines || is_build))
 }
 

@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
         });
         let figures = figures.map_err(ServiceError::from);
         let figures = figures.inspect_err(|error| request.failed(error))?;
-        request.trace.planned(figures.budget, &active.packer);
+        request.trace.planned(figures.budget.min(active.packer.bound()));
         Ok(Self { service, query, active, request, figures })
     }
 
@@ -304,7 +304,7 @@ impl<'a> Plan<'a> {
         let packed = Packed::new(&packing, &chunks, model.counter());
         let model = model.name.clone();
         let result = RetrievalResult { chunks, packing, messages, tokens, model };
-        trace.packed(&result, &packed, &self.active.packer);
+        trace.packed(&result, &packed, budget.min(self.active.packer.bound()));
         Ok((result, packed))
     }
 

@@ -4,7 +4,6 @@
 use super::retrieval_result::RetrievalResult;
 use super::settings::ActiveModel;
 use super::stats::{Outcome, Packed};
-use crate::packer::Packer;
 
 /// The target of all events and spans, for filters.
 #[cfg(feature = "tracing")]
@@ -76,15 +75,14 @@ impl Trace {
 
     /// Records the budget: the rest of the window, or the packer's own bound
     /// where that is smaller. It is what leaves chunks out then.
-    pub(super) fn planned(&self, budget: usize, packer: &Packer) {
-        self.0.record("tokens.budget", budget.min(packer.bound()));
+    pub(super) fn planned(&self, budget: usize) {
+        self.0.record("tokens.budget", budget);
     }
 
     /// Records the figures of an answer, and warns if the budget dropped or cut
     /// chunks.
-    pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed, packer: &Packer) {
+    pub(super) fn packed(&self, result: &RetrievalResult, packed: &Packed, budget: usize) {
         let tokens = &result.tokens;
-        let budget = tokens.budget.min(packer.bound());
         let remaining = tokens.remaining.min(budget.saturating_sub(tokens.retrieved));
         macro_rules! event {
             ($level:ident, $($message:tt)+) => {{
@@ -181,9 +179,9 @@ impl Trace {
 
     pub(super) fn counted(&self, _: usize, _: usize) {}
 
-    pub(super) fn planned(&self, _: usize, _: &Packer) {}
+    pub(super) fn planned(&self, _: usize) {}
 
-    pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed, _: &Packer) {}
+    pub(super) fn packed(&self, _: &RetrievalResult, _: &Packed, _: usize) {}
 
     pub(super) fn failed(&self, _: &str) {}
 
