@@ -485,6 +485,7 @@ HOSTILE = {
     "objects": lambda n: '{"level" :  "info"}\n' * (n // 20),
     "one object": lambda n: '{"level":"error","tea":[' + '"level",' * (n // 8) + "1]}\n{}",
     "builds": lambda n: ": error: a/b\n" * (n // 13),
+    "places": lambda n: "a\nb\nc\n" + "x: error" * (n // 8),
     "blank": lambda n: "\n" * n,
     "header": lambda n: "diff --git a/x b/x\n" + "--- \n" * (n // 5),
     "files": lambda n: "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n" * (n // 32),

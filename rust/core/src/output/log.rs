@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use memchr::{memchr_iter, memchr2, memmem};
+use memchr::{memchr_iter, memmem, memrchr3};
 
 use super::lines::{Lines, is_blank, is_object, split};
 use super::share::{chars, place_from_ends, ranked_by, scores_of};
@@ -272,21 +272,37 @@ fn mask(line: &[u8]) -> Vec<u8> {
 /// the error of a build, and half have digits, slashes or the like, and none
 /// begins as in Markdown. The result means nothing once `stop` is set.
 pub(super) fn is_log(text: &[u8], stop: &AtomicBool) -> bool {
-    let (mut lines, mut found, mut objects, mut marked) = (0, 0, 0, 0);
-    let (mut has_diagnostic, mut is_page) = (false, false);
-    for unit in split(text).into_iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+    let units = split(text);
+    let (mut lines, mut found, mut are_objects) = (0, 0, true);
+    for unit in units.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
         let line = &text[unit.start..unit.body];
         if !is_blank(line) {
             lines += 1;
             found += usize::from(is_line_of_log(line));
-            objects += usize::from(is_object(line));
-            marked += usize::from(line.iter().any(|byte| is_mark(*byte)));
-            has_diagnostic = has_diagnostic || is_diagnostic(line);
-            is_page = is_page || MARKDOWN.iter().any(|start| line.starts_with(start));
+            are_objects = are_objects && is_object(line);
         }
     }
-    let is_build = 2 * marked >= lines && has_diagnostic && !is_page;
-    (lines > 1 && objects == lines) || (lines >= FEWEST && (2 * found >= lines || is_build))
+    let each = || units.iter().map(|unit| &text[unit.start..unit.body]);
+    (lines > 1 && are_objects)
+        || (lines >= FEWEST && (2 * found >= lines || is_build(text, each, lines)))
+}
+
+/// Returns whether a text of these lines, and that many without the blank ones,
+/// is the output of a build that has an error.
+fn is_build<'a, L: Iterator<Item = &'a [u8]>>(
+    text: &[u8],
+    each: impl Fn() -> L,
+    lines: usize,
+) -> bool {
+    let begins = |line: &[u8], starts: &[&[u8]]| starts.iter().any(|start| line.starts_with(start));
+    let is_error = |line: &[u8]| {
+        // Most lines begin with another letter, which one comparison tells.
+        let first = line.first().copied().unwrap_or_default();
+        b"EFT[efmn-".contains(&first) && begins(line, &DIAGNOSTICS)
+    };
+    (each().any(is_error) || has_place_of_error(text))
+        && !each().any(|line| begins(line, &MARKDOWN))
+        && 2 * each().filter(|line| line.iter().any(|byte| is_mark(*byte))).count() >= lines
 }
 
 /// Returns whether prose has a character seldom.
@@ -294,19 +310,23 @@ fn is_mark(byte: u8) -> bool {
     byte.is_ascii_digit() || br"/\_=[]<>{}|".contains(&byte)
 }
 
-/// Returns whether a line is an error of a compiler, a test or a script, such as
-/// `a.c:3:5: error: ...`.
-fn is_diagnostic(line: &[u8]) -> bool {
-    let has_place = |sign: &&[u8]| {
-        memmem::find(line, sign).is_some_and(|at| {
-            let (place, said) = (&line[..at], &line[at + sign.len()..]);
-            let is_place = at > 0 && memchr2(b' ', b'\t', place).is_none();
-            is_place
-                && (said.starts_with(b": ") || (place.ends_with(b")") && said.starts_with(b" ")))
-        })
-    };
+/// Returns whether a line tells of an error behind its place, which has no
+/// spaces, such as `a.c:3:5: error: ...`.
+fn has_place_of_error(text: &[u8]) -> bool {
     let signs: [&[u8]; 2] = [b": error", b": fatal error"];
-    DIAGNOSTICS.iter().any(|start| line.starts_with(start)) || signs.iter().any(has_place)
+    signs.iter().any(|sign| {
+        memmem::find_iter(text, sign).any(|at| {
+            let (before, said) = (&text[..at], &text[at + sign.len()..]);
+            let (place, is_start) = match memrchr3(b'\n', b' ', b'\t', before) {
+                Some(end) => (&before[end + 1..], before[end] == b'\n'),
+                None => (before, true),
+            };
+            let is_said = said.starts_with(b": ");
+            is_start
+                && !place.is_empty()
+                && (is_said || (place.ends_with(b")") && said.starts_with(b" ")))
+        })
+    })
 }
 
 fn is_line_of_log(line: &[u8]) -> bool {
