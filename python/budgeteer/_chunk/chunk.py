@@ -162,6 +162,11 @@ def own_field(chunk: object, name: str) -> Any:
     return _label(field_of(chunk, name))
 
 
+def _is_missing(own: object) -> bool:
+    """Return whether what `own_field` returned gives way to the metadata's."""
+    return own is None or (type(own) is str and not own)
+
+
 def known_field(chunk: object, name: str) -> Any:
     """
     Return the title, source or id of a chunk of any type, or None if it has none.
@@ -170,7 +175,7 @@ def known_field(chunk: object, name: str) -> Any:
     number; titles and sources are shown whatever they are. What pandas has for none is none.
     """
     own = own_field(chunk, name)
-    if not (own is None or (type(own) is str and not own)):
+    if not _is_missing(own):
         return own
     inner = _label(metadata_field(chunk, name))
     if inner is None:
@@ -193,7 +198,7 @@ def label_of(chunk: object, name: str) -> Any:
     One in its metadata is passed over unless it is a str: anything may be there.
     """
     own = own_field(chunk, name)
-    if not (own is None or (type(own) is str and not own)):
+    if not _is_missing(own):
         return own
     inner = _label(metadata_field(chunk, name))
     return inner if type(inner) is str else ""
@@ -269,20 +274,18 @@ def finite_score_keys(chunks: Sequence[object]) -> bytes:
     return keys
 
 
-def checked_number(number: Any, name: str, i: int) -> float:
-    """Return *number* as a float; *name* and *i* are for the error."""
-    if type(number) is float and not math.isnan(number):
-        return number
-    if type(number) is int and -_EXACT <= number <= _EXACT:
-        return float(number)
-    return _validate.number(name.format(i), number)
-
-
 def _is_plain_number(value: Any) -> bool:
     """Return whether *value* is a float other than NaN, or an int that a float holds."""
     if type(value) is float:
         return value == value  # noqa: PLR0124 - NaN is not
     return type(value) is int and -_EXACT <= value <= _EXACT
+
+
+def checked_number(number: Any, name: str, i: int) -> float:
+    """Return *number* as a float; *name* and *i* are for the error."""
+    if _is_plain_number(number):
+        return float(number)
+    return _validate.number(name.format(i), number)
 
 
 def mtime_keys(chunks: Sequence[object]) -> bytes:

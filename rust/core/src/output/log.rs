@@ -96,11 +96,11 @@ const LEVELS: [&[u8]; 9] =
 /// Returns a log: answers and errors first, then warnings, the ends, what is
 /// around errors, the rest.
 ///
-/// Answers and errors take turns. Of similar lines the one that answers best stands for all; without a query,
-/// the first. The last of similar errors is early, too. Their other repeats take
-/// turns with the rest, so that neither a flood of one error hides the rest, nor
-/// the rest an error that came back. The result means nothing once `stop` is
-/// set.
+/// Answers and errors take turns. Of similar lines the one that answers best
+/// stands for all; without a query, the first. The last of similar errors is
+/// early, too. Their other repeats take turns with the rest, so that neither a
+/// flood of one error hides the rest, nor the rest an error that came back. The
+/// result means nothing once `stop` is set.
 pub(super) fn log_of<'a>(
     text: &'a [u8],
     query: Option<Text<'_>>,
