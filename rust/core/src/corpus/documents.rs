@@ -424,7 +424,7 @@ impl<D: Document + Sync> Corpus<D> {
         let scores = match self.index.query(query, &lexical) {
             Some(query) => {
                 let later = Later::new(&self.index, query.found(&self.batch()).0);
-                let (best, _) = later.best(limit, |_, _| true);
+                let (best, _) = later.best(limit, |_| true, |_, _| true);
                 let best = best.into_iter().map(|((_, place), score)| (place as usize, score));
                 let mut best: Vec<_> = best.collect();
                 if best.len() < limit {

@@ -81,6 +81,8 @@ pub(crate) struct Later {
     found: Found,
     /// The chunks that score above 0, if they are few.
     few: Option<Vec<(u32, f64)>>,
+    /// Chunks whose scores were found already, ascending.
+    seen: OnceLock<Vec<(u32, f64)>>,
     all: OnceLock<Vec<f64>>,
     signals: OnceLock<Vec<Signal>>,
 }
@@ -89,7 +91,8 @@ impl Later {
     pub(crate) fn new(index: &Arc<Index>, found: Found) -> Self {
         let few = found.with(index, |sums| (sums.postings() <= FEW).then(|| sums.positive()));
         let index = Arc::clone(index);
-        Self { index, found, few, all: OnceLock::new(), signals: OnceLock::new() }
+        let (seen, all, signals) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { index, found, few, seen, all, signals }
     }
 
     /// Returns the chunks that score above 0, ascending, if they are few.
@@ -106,32 +109,42 @@ impl Later {
         self.all.get_or_init(|| self.found.all(&self.index))
     }
 
+    /// Remembers the scores of these chunks, which ascend, if none are
+    /// remembered yet.
+    pub(crate) fn remember(&self, seen: Vec<(u32, f64)>) {
+        self.seen.get_or_init(|| seen);
+    }
+
     /// Returns the scores of these chunks, which ascend.
     pub(crate) fn of(&self, chunks: &[u32]) -> Vec<f64> {
-        let known = |scores: &[f64]| chunks.iter().map(|&at| scores[at as usize]).collect();
-        match (self.known(), &self.few) {
-            (Some(scores), _) => known(scores),
-            (None, Some(few)) => {
-                let place = |chunk| few.binary_search_by_key(&chunk, |(chunk, _)| *chunk);
-                let score = |&chunk: &u32| place(chunk).map_or(0.0, |at| few[at].1);
-                chunks.iter().map(score).collect()
-            }
-            (None, None) => self.found.with(&self.index, |sums| sums.of(chunks)),
+        if let Some(scores) = self.known() {
+            return chunks.iter().map(|&at| scores[at as usize]).collect();
         }
+        let find = |known: &[(u32, f64)], chunk: &u32| {
+            let place = known.binary_search_by_key(chunk, |(chunk, _)| *chunk);
+            place.ok().map(|place| known[place].1)
+        };
+        if let Some(few) = &self.few {
+            return chunks.iter().map(|chunk| find(few, chunk).unwrap_or_default()).collect();
+        }
+        let seen =
+            self.seen.get().and_then(|seen| chunks.iter().map(|at| find(seen, at)).collect());
+        seen.unwrap_or_else(|| self.found.with(&self.index, |sums| sums.of(chunks)))
     }
 
     /// Does what [`Sums::best`] does.
     pub(crate) fn best(
         &self,
         most: usize,
-        accept: impl FnMut(Rank, f64) -> bool,
+        is_wanted: impl Fn(u32) -> bool,
+        accept: impl Fn(Rank, f64) -> bool,
     ) -> (Vec<(Rank, f64)>, bool) {
-        self.found.with(&self.index, |sums| sums.best(most, accept))
+        self.found.with(&self.index, |sums| sums.best(most, is_wanted, accept))
     }
 
     /// Returns the best scores, best first.
     pub(crate) fn highest(&self) -> Vec<f64> {
-        self.best(BEST, |_, _| true).0.into_iter().map(|(_, score)| score).collect()
+        self.best(BEST, |_| true, |_, _| true).0.into_iter().map(|(_, score)| score).collect()
     }
 
     /// Returns the signals of headings and links.

@@ -178,7 +178,7 @@ impl Query<'_> {
         if !(*links || *feedback) {
             return (found, None);
         }
-        let (best, _) = found.sums(self.index, &norms).best(BEST, |_, _| true);
+        let (best, _) = found.sums(self.index, &norms).best(BEST, |_| true, |_, _| true);
         let mut best: Vec<(f64, u32)> =
             best.into_iter().map(|((_, chunk), score)| (score, chunk)).collect();
         if *links {

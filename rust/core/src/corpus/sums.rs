@@ -10,7 +10,7 @@ use super::cursor::{Bound, Cursor};
 use super::norms::Norms;
 
 /// The number of chunks in a window.
-const WINDOW: u32 = 1024;
+const WINDOW: u32 = 2048;
 
 /// A place in the order of ranks: the lower comes first.
 pub(crate) type Rank = (u64, u32);
@@ -420,7 +420,7 @@ mod tests {
             order.sort_unstable();
             let positive = all.iter().filter(|score| **score > 0.0).count();
             for most in [0, 1, 3, 16, 128, 2_000, 9_000] {
-                let (best, is_all) = sums.best(most, |_, _| true);
+                let (best, is_all) = sums.best(most, |_| true, |_, _| true);
                 let found: Vec<Rank> = best.iter().map(|(rank, _)| *rank).collect();
                 assert_eq!(order[..most.min(positive)], found);
                 assert!(
@@ -429,7 +429,7 @@ mod tests {
                 );
                 assert_eq!(most >= positive, is_all);
             }
-            let (odd, _) = sums.best(40, |(_, at), _| at % 2 == 1);
+            let (odd, _) = sums.best(40, |at| at % 2 == 1, |_, _| true);
             let expected = order.iter().filter(|(key, at)| at % 2 == 1 && *key < !sortable(0.0));
             assert!(expected.take(40).eq(odd.iter().map(|(rank, _)| rank)));
             let some: Vec<u32> = (0..9_000).step_by(37).collect();

@@ -1,10 +1,10 @@
 //! Packing a corpus without looking at every chunk.
 //!
-//! Few of a million chunks can be kept. The best come first, in batches that
-//! grow. Once little room is left, only some chunks are looked at: those that
-//! could still fit, and those that are dropped for another reason than the
-//! budget. What became of the others follows from the room at their turn. It is
-//! written down when somebody asks for it.
+//! Few of a million chunks can be kept. The best come first, in batches of as
+//! many as the room may take. Once little room is left, only some chunks are
+//! looked at: those that could still fit, and those that are dropped for another
+//! reason than the budget. What became of the others follows from the room at
+//! their turn. It is written down when somebody asks for it.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +22,11 @@ use crate::rank::{sort_descending, sortable, unsortable};
 use crate::reading::Measures;
 use crate::scope::Scope;
 
-/// The number of chunks in the first batch. Each further batch is eight times
-/// as large.
-const FIRST: usize = 128;
+/// How many chunks are expected to be kept before one was looked at.
+const EXPECTED: usize = 64;
 
-/// The least number of chunks in it, where few may be kept.
+/// The least number of chunks in a batch, and eight times as many where none of
+/// the last one was kept.
 const LEAST: usize = 16;
 
 /// How many chunks are counted before the host may stop the work.
@@ -37,7 +37,10 @@ const COUNTING: usize = 8;
 
 /// The chunks that are worth a look are listed if they are at most one in so
 /// many.
-const LISTED: usize = 64;
+const LISTED: usize = 256;
+
+/// If more chunks than these are asked for, all scores are added up.
+const MANY: usize = 1024;
 
 /// The ranking of the chunks.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +61,16 @@ pub(crate) enum Order<'a> {
 }
 
 impl<'a> Ranks<'a> {
-    /// Returns the best candidates behind `after`, best first and at most
-    /// `most`, and whether there are no others.
-    fn next(&self, after: Option<Rank>, most: usize, filter: &Filter<'_>) -> (Vec<Rank>, bool) {
+    /// Returns the best candidates behind `after`, best first and about `most`,
+    /// and whether there are no others. The scores of those that were `seen` are
+    /// known, by ascending index.
+    fn next(
+        &self,
+        after: Option<Rank>,
+        most: usize,
+        filter: &Filter<'_>,
+        seen: &[(u32, f64)],
+    ) -> (Vec<Rank>, bool) {
         let is_behind = |rank: Rank| after.is_none_or(|after| rank > after);
         let mut best = Best { most, found: Vec::new(), limit: None };
         match self.order {
@@ -99,22 +109,31 @@ impl<'a> Ranks<'a> {
                         }
                         best.limit.is_none()
                     });
-                } else if let Some(listed) = after.and_then(|_| filter.listed(self.count)) {
-                    let scores = later.of(&listed);
-                    for (index, score) in listed.into_iter().zip(scores) {
-                        best.offer(rank_of(index, score));
-                    }
                 } else {
-                    if after.is_none() {
-                        let (found, is_all) = later.best(most, |rank, score| {
-                            self.scope.has(rank.1, score) && filter.is_candidate(rank.1)
+                    if let Some(few) = filter.listed(self.count) {
+                        best.most = few.len(); // all of them are worth no other search
+                        let known = |index: &u32| {
+                            let place = seen.binary_search_by_key(index, |(index, _)| *index);
+                            place.ok().map(|place| seen[place])
+                        };
+                        let new: Vec<u32> =
+                            few.iter().copied().filter(|index| known(index).is_none()).collect();
+                        let scores = new.iter().copied().zip(later.of(&new));
+                        let scores = scores.chain(few.iter().filter_map(known));
+                        scores.for_each(|(index, score)| best.offer(rank_of(index, score)));
+                        return best.finish();
+                    }
+                    if most <= MANY {
+                        let is_candidate = |index| filter.is_candidate(index);
+                        let (found, is_all) = later.best(most, is_candidate, |rank, score| {
+                            is_behind(rank) && self.scope.has(rank.1, score)
                         });
                         if !is_all || found.len() == most || self.scope.is_without_zeros() {
                             let is_all = is_all && self.scope.is_without_zeros();
                             return (found.into_iter().map(|(rank, _)| rank).collect(), is_all);
                         }
                     }
-                    let scores = later.all(); // many are asked for, or chunks that score 0
+                    let scores = later.all(); // for many, or chunks that score 0
                     best.offer_all(filter, self.count, scores, rank_of);
                 }
             }
@@ -461,13 +480,16 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
         ranks: &Ranks<'_>,
     ) -> Result<(), H::Error> {
         self.trail = Some(Trail { first: self.unseen(meter), events: Vec::new(), ranked: 0 });
-        let capped = self.plan.max_chunks.and_then(|cap| usize::try_from(cap).ok());
-        let mut most = FIRST.min(capped.map_or(FIRST, |cap| cap.saturating_mul(2).max(LEAST)));
-        let mut after = None;
+        let whole = meter.available(self);
+        let (mut expected, mut least) = (EXPECTED, LEAST);
+        let (mut after, mut seen) = (None, Vec::new());
         loop {
             let filter = self.filter(meter);
-            let (mut batch, is_all) =
-                self.host.work(ranks.count as usize * 4, |_| ranks.next(after, most, &filter))?;
+            let before = self.admitted.kept.len();
+            let most = self.batch_size(expected, least);
+            let (mut batch, is_all) = self
+                .host
+                .work(ranks.count as usize * 4, |_| ranks.next(after, most, &filter, &seen))?;
             let last = batch.last().copied();
             let mut ceiling = u64::MAX;
             if let Filter::Worthy { measures, .. } = &filter
@@ -485,6 +507,8 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
                     batch.retain(|&(_, index)| filter.is_candidate(index));
                 }
             }
+            seen.extend(batch.iter().map(|&(key, index)| (index, unsortable(!key))));
+            seen.sort_unstable_by_key(|(index, _)| *index);
             let places: Vec<u32> = batch.iter().map(|(_, index)| *index).collect();
             let through = if let Some(available) = self.stopped {
                 self.drop_unmeasured(&places, available);
@@ -499,12 +523,30 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             } else {
                 after = last.or(after);
             }
-            most = most.saturating_mul(8);
+            // As many as the room takes if they are as long as those that were kept.
+            let left = meter.available(self);
+            let kept = self.admitted.kept.len();
+            let more = left.saturating_mul(kept as u64).checked_div(whole.saturating_sub(left));
+            expected = usize::try_from(more.unwrap_or_default()).unwrap_or(usize::MAX);
+            if kept == before {
+                least = least.saturating_mul(8);
+            }
+        }
+        if let Order::Scores(later) = ranks.order {
+            later.remember(seen);
         }
         if let Some(trail) = &mut self.trail {
             trail.ranked = self.admitted.dropped.index.len();
         }
         Ok(())
+    }
+
+    /// Returns how many chunks to ask for where so many are expected to be kept:
+    /// twice as many.
+    fn batch_size(&self, expected: usize, least: usize) -> usize {
+        let left = |cap: u64| cap.saturating_sub(self.admitted.kept.len() as u64);
+        let most = self.plan.max_chunks.and_then(|cap| usize::try_from(left(cap)).ok());
+        expected.min(most.unwrap_or(usize::MAX)).saturating_mul(2).max(least)
     }
 
     /// Notes what chunk `index` changed for those behind it, in a packing where

@@ -40,22 +40,23 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Returns at most `most` of the chunks whose scores are above 0 and that
-    /// `accept` takes by these and their ranks: the best, best first. Also
+    /// Returns at most `most` of the wanted chunks whose scores are above 0 and
+    /// that `accept` takes by these and their ranks: the best, best first. Also
     /// returns whether there are no others.
     pub(in crate::corpus) fn best(
         &self,
         most: usize,
-        mut accept: impl FnMut(Rank, f64) -> bool,
+        is_wanted: impl Fn(u32) -> bool,
+        accept: impl Fn(Rank, f64) -> bool,
     ) -> (Vec<(Rank, f64)>, bool) {
         // Whole numbers are added up without rounding.
         let is_exact = !self.adders.iter().any(|adder| matches!(adder, Adder::Term { .. }));
         let slack = if is_exact { 1.0 } else { SLACK };
         let mut best = Best { most, found: Vec::new(), least: 0.0, is_all: true };
-        let mut offer = |best: &mut Best, chunk, sum: f64| {
+        let offer = |best: &mut Best, chunk, sum: f64| {
             let score = sum / self.divisor;
             let rank = (!sortable(score), chunk);
-            if accept(rank, score) {
+            if is_wanted(chunk) && accept(rank, score) {
                 best.push(rank, score, sum);
             }
         };
@@ -123,6 +124,7 @@ impl<'a> Sums<'a> {
                 let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, most_more));
                 chosen.extend(found.map(|(chunk, _)| chunk));
             }
+            keep(&mut chosen, &is_wanted);
             for (&MayAdd { at, .. }, rest) in minor.iter().zip(&rest).rev() {
                 let parts = &mut parts[at * WINDOW as usize..][..(end - start) as usize];
                 if chosen.len() > SOUGHT {
