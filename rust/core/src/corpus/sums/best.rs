@@ -111,19 +111,9 @@ impl<'a> Sums<'a> {
                 self.add(&mut running[at], &mut window);
             }
             let may_be = |sum: f64, rest: f64| (sum + rest) * slack > best.least;
-            chosen.clear();
             let most_more = rest[minor.len()];
-            if SPARSE * read > u64::from(self.count()) {
-                chosen.extend(start..end);
-                keep(&mut chosen, |chunk| {
-                    let sum = window.scores[(chunk - start) as usize];
-                    (sum > 0.0) & may_be(sum, most_more)
-                });
-            } else {
-                let found = window.chunks();
-                let found = found.filter(|&(_, sum)| sum > 0.0 && may_be(sum, most_more));
-                chosen.extend(found.map(|(chunk, _)| chunk));
-            }
+            let is_dense = SPARSE * read > u64::from(self.count());
+            window.choose(&mut chosen, is_dense, |sum| may_be(sum, most_more));
             keep(&mut chosen, &is_wanted);
             for (&MayAdd { at, .. }, rest) in minor.iter().zip(&rest).rev() {
                 let parts = &mut parts[at * WINDOW as usize..][..(end - start) as usize];
@@ -156,6 +146,24 @@ impl<'a> Sums<'a> {
             }
         }
         best.finish()
+    }
+}
+
+impl Window {
+    /// Chooses the chunks whose sums are above 0 and that `may_stay` by these.
+    /// Where the window `is_dense`, no branch depends on one.
+    fn choose(&self, chosen: &mut Vec<u32>, is_dense: bool, may_stay: impl Fn(f64) -> bool) {
+        chosen.clear();
+        if is_dense {
+            chosen.extend(self.start..self.end);
+            keep(chosen, |chunk| {
+                let sum = self.scores[(chunk - self.start) as usize];
+                (sum > 0.0) & may_stay(sum)
+            });
+        } else {
+            let found = self.chunks().filter(|&(_, sum)| sum > 0.0 && may_stay(sum));
+            chosen.extend(found.map(|(chunk, _)| chunk));
+        }
     }
 }
 

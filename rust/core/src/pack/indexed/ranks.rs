@@ -1,0 +1,186 @@
+//! The ranking of the chunks of a corpus, of which the best come first.
+
+use super::filter::Filter;
+use crate::corpus::found::Later;
+use crate::corpus::sums::Rank;
+use crate::rank::{sortable, unsortable};
+use crate::scope::Scope;
+
+/// If more chunks than these are asked for, all scores are added up.
+const MANY: usize = 1024;
+
+/// The ranking of the chunks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranks<'a> {
+    pub(crate) count: u32,
+    pub(crate) order: Order<'a>,
+    pub(crate) scope: &'a Scope,
+}
+
+/// By what chunks are ranked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order<'a> {
+    /// By these keys, descending, or by their places, with their scores, if the
+    /// scope asks for these.
+    Keys(Option<&'a [f64]>, &'a [f64]),
+    /// By the scores that are added up where they are asked for.
+    Scores(&'a Later),
+}
+
+impl<'a> Ranks<'a> {
+    /// Returns the best candidates behind `after`, best first and about `most`,
+    /// and whether there are no others. The scores of those that were `seen` are
+    /// known, by ascending index.
+    pub(super) fn next(
+        &self,
+        after: Option<Rank>,
+        most: usize,
+        filter: &Filter<'_>,
+        seen: &[(u32, f64)],
+    ) -> (Vec<Rank>, bool) {
+        let is_behind = |rank: Rank| after.is_none_or(|after| rank > after);
+        let mut best = Best { most, found: Vec::new(), limit: None };
+        let later = match self.order {
+            Order::Scores(later) => later,
+            Order::Keys(keys, scores) => {
+                filter.for_each(self.count, |index| {
+                    let rank = (keys.map_or(0, |keys| !sortable(keys[index as usize])), index);
+                    let score = || scores[index as usize];
+                    if is_behind(rank) && (self.scope.is_all() || self.scope.has(index, score())) {
+                        best.push(rank);
+                    }
+                    true
+                });
+                return best.finish();
+            }
+        };
+        let rank_of = |index: u32, score: f64| {
+            let rank = (!sortable(score), index);
+            (is_behind(rank) && self.scope.has(index, score)).then_some(rank)
+        };
+        if let Some(scores) = later.known() {
+            best.offer_all(filter, self.count, scores, rank_of);
+            return best.finish();
+        }
+        if let Some(few) = later.few() {
+            let candidates = few.iter().filter(|(index, _)| filter.is_candidate(*index));
+            candidates.for_each(|&(index, score)| best.offer(rank_of(index, score)));
+            if self.scope.is_without_zeros() {
+                return best.finish();
+            }
+            if best.found.len() >= most {
+                return (best.finish().0, false);
+            }
+            // Those that score 0 follow in their order.
+            let mut few = few.iter().peekable();
+            filter.for_each(self.count, |index| {
+                while few.next_if(|(other, _)| *other < index).is_some() {}
+                if few.peek().is_none_or(|(other, _)| *other != index) {
+                    best.offer(rank_of(index, 0.0));
+                }
+                best.limit.is_none()
+            });
+            return best.finish();
+        }
+        if let Some(few) = filter.listed(self.count) {
+            best.most = few.len(); // all of them are worth no other search
+            let known = |index: &u32| {
+                let place = seen.binary_search_by_key(index, |(index, _)| *index);
+                place.ok().map(|place| seen[place])
+            };
+            let new = few.iter().copied().filter(|index| known(index).is_none());
+            let new: Vec<u32> = new.collect();
+            let scores = new.iter().copied().zip(later.of(&new));
+            let scores = scores.chain(few.iter().filter_map(known));
+            scores.for_each(|(index, score)| best.offer(rank_of(index, score)));
+            return best.finish();
+        }
+        if most <= MANY {
+            let is_candidate = |index| filter.is_candidate(index);
+            let (found, is_all) = later.best(most, is_candidate, |rank, score| {
+                is_behind(rank) && self.scope.has(rank.1, score)
+            });
+            let is_without_zeros = self.scope.is_without_zeros();
+            if !is_all || found.len() == most || is_without_zeros {
+                let found = found.into_iter().map(|(rank, _)| rank).collect();
+                return (found, is_all && is_without_zeros);
+            }
+        }
+        // Many are asked for, or chunks that score 0.
+        best.offer_all(filter, self.count, later.all(), rank_of);
+        best.finish()
+    }
+
+    /// Returns the scores and keys of all chunks.
+    pub(super) fn all(&self) -> (Option<&'a [f64]>, &'a [f64]) {
+        match self.order {
+            Order::Keys(keys, scores) => (keys, scores),
+            Order::Scores(later) => (Some(later.all()), later.all()),
+        }
+    }
+}
+
+/// The best candidates so far.
+struct Best {
+    most: usize,
+    found: Vec<Rank>,
+    /// What comes from here on is not among them. Indices ascend: a chunk with
+    /// the key of the last of the best is behind it.
+    limit: Option<u64>,
+}
+
+impl Best {
+    /// Offers the candidates of the first `count` chunks with the ranks that
+    /// `rank_of` returns.
+    fn offer_all(
+        &mut self,
+        filter: &Filter<'_>,
+        count: u32,
+        scores: &[f64],
+        rank_of: impl Fn(u32, f64) -> Option<Rank>,
+    ) {
+        // Most are not good enough, which a comparison tells.
+        let mut least = f64::NEG_INFINITY;
+        filter.for_each(count, |index| {
+            let score = scores[index as usize];
+            if score > least {
+                self.offer(rank_of(index, score));
+                if self.found.len() == self.most {
+                    least = self.limit.map_or(least, |limit| unsortable(!limit));
+                }
+            }
+            true
+        });
+    }
+
+    #[inline]
+    fn offer(&mut self, rank: Option<Rank>) {
+        if let Some(rank) = rank {
+            self.push(rank);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, rank: Rank) {
+        if self.limit.is_some_and(|limit| rank.0 >= limit) {
+            return;
+        }
+        self.found.push(rank);
+        if self.found.len() == self.most.saturating_mul(2) {
+            self.limit = Some(self.found.select_nth_unstable(self.most - 1).1.0);
+            self.found.truncate(self.most);
+        }
+    }
+
+    fn finish(self) -> (Vec<Rank>, bool) {
+        let Self { most, mut found, limit } = self;
+        let mut is_all = limit.is_none();
+        if found.len() > most {
+            found.select_nth_unstable(most - 1);
+            found.truncate(most);
+            is_all = false;
+        }
+        found.sort_unstable();
+        (found, is_all)
+    }
+}
