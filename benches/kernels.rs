@@ -64,6 +64,19 @@ impl Language {
         (0..CHUNKS).map(|_| chunk()).collect()
     }
 
+    /// So many short chunks of words, of which some are frequent and some rare.
+    fn short_chunks(&self, count: usize) -> Vec<String> {
+        let all = self.sentences.concat();
+        let words: Vec<_> = all.split_whitespace().collect();
+        let mut random = Random(1);
+        let mut word = || {
+            let most = 1 + random.below(words.len());
+            words[random.below(most)]
+        };
+        let chunks = (0..count).map(|at| (0..8 + at % 32).map(|_| word()).collect::<Vec<_>>());
+        chunks.map(|words| words.join(" ")).collect()
+    }
+
     /// A query of so many words of the sentences.
     fn query_of(&self, words: usize) -> String {
         let all = self.sentences.concat();
@@ -170,6 +183,17 @@ fn add_others(kernels: &mut Kernels, languages: &BTreeMap<String, Rc<Language>>)
         let texts: Vec<_> = (0..10).flat_map(|seed| language.chunks(seed)).collect();
         move |_| {
             black_box(Corpus::new(&texts));
+        }
+    });
+    let language = languages["english"].clone();
+    add(kernels, "pack a corpus".to_owned(), move || {
+        let corpus = Corpus::new(language.short_chunks(20_000));
+        let query = language.query_of(24);
+        let packers = [300, 1_000, 3_000].map(Packer::new);
+        move |_| {
+            for packer in &packers {
+                black_box(packer.pack_corpus(&query, &corpus).expect("it fits"));
+            }
         }
     });
     for name in ["english", "code", "json"] {

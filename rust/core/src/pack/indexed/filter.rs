@@ -2,10 +2,6 @@
 
 use crate::reading::Measures;
 
-/// The chunks that are worth a look are listed if they are at most one in so
-/// many.
-const LISTED: usize = 256;
-
 /// The chunks that are worth a look.
 pub(super) enum Filter<'a> {
     All,
@@ -32,11 +28,10 @@ impl Filter<'_> {
         repeats || measures.get(index).is_none_or(|measure| Self::is_small(measure, *limit))
     }
 
-    /// Returns the candidates of the first `count` chunks; None where they are
-    /// not few.
-    pub(super) fn listed(&self, count: u32) -> Option<Vec<u32>> {
+    /// Returns the candidates of the first `count` chunks; None where there are
+    /// more than `most`.
+    pub(super) fn listed(&self, count: u32, most: usize) -> Option<Vec<u32>> {
         let Self::Worthy { .. } = self else { return None };
-        let most = count as usize / LISTED;
         let (mut listed, mut too_many) = (Vec::new(), false);
         self.for_each(count, |index| {
             too_many = listed.len() == most;

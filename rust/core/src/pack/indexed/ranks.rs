@@ -6,6 +6,10 @@ use crate::corpus::sums::Rank;
 use crate::rank::{sortable, unsortable};
 use crate::scope::Scope;
 
+/// The chunks that are worth a look are listed if they are at most one in so
+/// many, besides those that were seen.
+const LISTED: usize = 256;
+
 /// If more chunks than these are asked for, all scores are added up.
 const MANY: usize = 1024;
 
@@ -82,7 +86,8 @@ impl<'a> Ranks<'a> {
             });
             return best.finish();
         }
-        if let Some(few) = filter.listed(self.count) {
+        let few = self.count as usize / LISTED + seen.len();
+        if let Some(few) = filter.listed(self.count, few) {
             best.most = few.len(); // all of them are worth no other search
             let known = |index: &u32| {
                 let place = seen.binary_search_by_key(index, |(index, _)| *index);
