@@ -138,6 +138,17 @@ fn single_terms() {
     }
 }
 
+/// Terms of two times eight letters that differ in the same place of both
+/// halves are not taken for one.
+#[test]
+fn halves_of_terms_do_not_make_up_for_each_other() {
+    let texts: Vec<_> = (0..100).map(|term| vec![term]).collect();
+    assert_found(&texts, |_, term| {
+        let (first, pair) = (["1", "q"][term % 2], term / 2);
+        format!("{first}{pair:07}{first}{pair:07}")
+    });
+}
+
 fn number(at: usize, term: usize) -> String {
     format!("{}{term}", if at == 0 { "" } else { " " })
 }
@@ -260,6 +271,9 @@ fn the_host_is_told_what_comparing_costs() {
             .collect::<Vec<_>>()
     };
     assert_eq!(vec![0, 0, 0], told(&[]));
+    let letters = "a b c d e f g h i j k l m n o p q r s t";
+    let numbers = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19";
+    let both = format!("{letters} {numbers} z");
     for (first, more) in [
         (&["tea"][..], 0),
         (&["tea rye", "Tea, rye"], 1 + 128),
@@ -267,6 +281,9 @@ fn the_host_is_told_what_comparing_costs() {
         (&["a b c d e f", "a b c d e f u v w x y z"], 0),
         // All runs are in one of both, and the rarest is looked for in all.
         (&["a b c d e f", "c d e f g h i j", "a b c d e f g h i j"], 1 + 1 + 1),
+        // Of sixteen runs four are listed. Of a text with both and five runs more
+        // eight are, with all that are new: the last text has four of those.
+        (&[letters, numbers, &both, "q r s t 0 1 2 3"], 4 + 4 + (4 + 128 + 1)),
     ] {
         let mut expected = vec![0; first.len() + 3];
         expected[first.len() + 1] = more;

@@ -214,3 +214,99 @@ impl Lists {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look drawn, each once: by splitmix64.
+    fn drawn(count: u64) -> Vec<u64> {
+        let mix = |at: u64| {
+            let mut bits = at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            bits ^ bits >> 31
+        };
+        (1..=count).map(mix).collect()
+    }
+
+    /// A filter tells nearly all shingles that it does not have, and has all that
+    /// were added, also after it grew.
+    #[test]
+    fn a_filter_tells_most_apart() {
+        let shingles = drawn(40_000);
+        let (added, others) = shingles.split_at(20_000);
+        let (mut filter, mut kept) = (Filter::default(), Sets::default());
+        for text in added.chunks(100) {
+            filter.push(&kept, text);
+            kept.push(text.iter().copied());
+        }
+        assert!(added.iter().all(|&shingle| filter.may_have(shingle)));
+        let taken = others.iter().filter(|&&shingle| filter.may_have(shingle)).count();
+        assert!(taken < 200, "{taken}");
+    }
+
+    /// A filter has a word for two to four shingles, and no fewer than at first.
+    #[test]
+    fn a_filter_grows_with_its_shingles() {
+        let (shingles, mut kept) = (drawn(4_097), Sets::default());
+        let mut filter = Filter::default();
+        filter.push(&kept, &shingles[..4_096]);
+        assert_eq!(1_024, filter.words.len());
+        kept.push(shingles[..4_096].iter().copied());
+        filter.push(&kept, &shingles[4_096..]);
+        assert_eq!(2_048, filter.words.len());
+        // A text leaves the sets, but not the filter until it grows.
+        let mut filter = Filter::default();
+        filter.push(&Sets::default(), &shingles[..4_096]);
+        filter.push(&Sets::default(), &shingles[4_096..]);
+        assert_eq!(1_024, filter.words.len());
+    }
+
+    /// At most five of eight slots are in use; new lists have three for each
+    /// shingle.
+    #[test]
+    fn lists_grow_with_their_shingles() {
+        let shingles = drawn(2_561);
+        let (mut lists, mut sets) = (Lists::default(), Sets::default());
+        lists.push(0, &sets, &shingles[..2_000]);
+        sets.push(shingles[..2_000].iter().copied());
+        lists.push(1, &sets, &shingles[2_000..2_560]);
+        sets.push(shingles[2_000..2_560].iter().copied());
+        assert_eq!(4_096, lists.slots.len());
+        lists.push(2, &sets, &shingles[2_560..]);
+        assert_eq!(8_192, lists.slots.len());
+    }
+
+    /// A shingle is in the texts that have it, from the last to the first, also
+    /// where many want the same slot, and also when some texts have left.
+    #[test]
+    fn shingles_name_their_texts() {
+        let (mut lists, mut sets) = (Lists::default(), Sets::default());
+        let shingles: Vec<u64> = (1..=60).map(|high| high << 33 | high % 3).collect();
+        let mut expected: Vec<Vec<u32>> = vec![Vec::new(); shingles.len()];
+        for place in 0..6 {
+            let text: Vec<u64> =
+                shingles.iter().copied().skip(place as usize).step_by(place as usize + 1).collect();
+            lists.push(place, &sets, &text);
+            sets.push(text.iter().copied());
+            if place == 3 {
+                lists.pop(sets.get(3));
+                sets.pop();
+                lists.push(place, &sets, &text);
+                sets.push(text.iter().copied());
+            }
+            for (shingle, places) in shingles.iter().zip(&mut expected) {
+                if text.contains(shingle) {
+                    places.insert(0, place);
+                }
+            }
+        }
+        for (&shingle, places) in shingles.iter().zip(&expected) {
+            assert_eq!(*places, lists.places(shingle).collect::<Vec<_>>());
+            let length = lists.get(shingle).map_or(0, |link| link.length as usize);
+            assert_eq!(places.len(), length);
+        }
+        assert!(lists.get(61 << 33).is_none());
+    }
+}
