@@ -519,6 +519,34 @@ fn packings_differ_by_each_figure() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// Kept chunks with the same figures differ by their texts, which is what they
+/// show.
+#[test]
+fn kept_chunks_differ_by_their_texts() -> Result<(), budgeteer::Error> {
+    let kept = |text: &str| {
+        let packing = Packer::new(9).ranking(Ranking::Input).pack("", &[text])?;
+        Ok::<_, budgeteer::Error>(packing.kept[0].clone())
+    };
+    assert_eq!(kept("tea")?, kept("tea")?);
+    assert_ne!(kept("tea")?, kept("rye")?);
+    assert!(format!("{:?}", kept("tea\n")?).contains(r#"text: "tea\n""#));
+    Ok(())
+}
+
+/// Under a factor, what a dropped chunk needs and what was left are in the same
+/// tokens as the budget.
+#[cfg(feature = "o200k")]
+#[test]
+fn a_factor_counts_in_what_was_dropped() -> Result<(), budgeteer::Error> {
+    let twice = budgeteer::Scaled::new(budgeteer::Encoding::O200k, 2.0)?;
+    let packer = Packer::new(7).counter(twice).ranking(Ranking::Input);
+    let packing = packer.pack("", &["tea", "rye bread is dark"])?;
+    let dropped = &packing.dropped[0];
+    // One more than the two that were left of three.
+    assert_eq!((2, 6, 4), (packing.total_tokens, dropped.needed_tokens, dropped.available_tokens));
+    Ok(())
+}
+
 /// A packing tells that something was left out, be it a chunk or a part of one.
 #[test]
 fn what_is_left_out_is_told() -> Result<(), budgeteer::Error> {
