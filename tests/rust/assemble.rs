@@ -234,6 +234,39 @@ fn what_stands_around_and_between_the_chunks() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// Each template writes the fields that a chunk has, and a format those that it
+/// names.
+#[test]
+fn what_is_written_of_a_chunk() -> Result<(), budgeteer::Error> {
+    let full =
+        Chunk { kind: Some("note".into()), ..Chunk::new("tea").id("7").title("Ada").source("web") };
+    let format =
+        Template::format("{kind} {id} {source} {title} {index}: {text} ({title}, {kind})")?;
+    for (template, of_full, of_text) in [
+        (Template::plain(), "tea", "rye"),
+        (Template::tagged(), "[note:7] tea", "[document:0] rye"),
+        (Template::markdown(), "## [note:7] Ada\nSource: web\n\ntea", "## [document:0]\n\nrye"),
+        (
+            Template::xml(),
+            "<documents>\n<document kind=\"note\" id=\"7\" source=\"web\" title=\"Ada\">\n\
+             tea\n</document>\n</documents>",
+            "<documents>\n<document id=\"0\">\nrye\n</document>\n</documents>",
+        ),
+        (
+            Template::json(),
+            "[{\"kind\": \"note\", \"id\": \"7\", \"source\": \"web\", \"title\": \"Ada\", \
+             \"text\": \"tea\"}]",
+            "[{\"id\": \"0\", \"text\": \"rye\"}]",
+        ),
+        (format, "note 7 web Ada 0: tea (Ada, note)", "document 0   0: rye (, document)"),
+    ] {
+        let packer = Packer::new(99).template(template);
+        assert_eq!(of_full, packer.pack("", &[full.clone()])?.text);
+        assert_eq!(of_text, packer.pack("", &["rye"])?.text);
+    }
+    Ok(())
+}
+
 /// A chunk that has nothing but a text has its place for an identifier.
 #[test]
 fn the_tag_of_a_text() {
