@@ -167,6 +167,29 @@ proptest! {
     }
 }
 
+/// A piece is never longer than the text, whatever the counter makes of it, and
+/// a line end goes whole.
+#[test]
+fn no_piece_is_longer_than_its_text() {
+    for (text, piece) in [("a\r\nb", "a-b"), ("ab\r\ncd", "ab-cd"), ("a\r\n\r\nb", "a\r\n-b")] {
+        let mut counts = [2].into_iter().chain(std::iter::repeat(1));
+        let count = |_: Text<'_>| counts.next().ok_or(());
+        let found = truncate(text.into(), 1, Keep::Both, "-".into(), count).unwrap().unwrap();
+        assert_eq!(piece.as_bytes(), found);
+    }
+}
+
+/// Where all words but one fit, all but one stay.
+#[test]
+fn all_words_but_one_stay() {
+    for (keep, piece) in
+        [(Keep::Start, "a b c d e"), (Keep::End, "b c d e f"), (Keep::Both, "a b c e f")]
+    {
+        let found = Estimate::Words.truncate("a b c d e f".into(), 5, keep, "".into()).unwrap();
+        assert_eq!(piece.as_bytes(), found);
+    }
+}
+
 /// The end of a long text is looked at from between two plain characters on,
 /// however it is stored: where digits make tokens by threes, that shows.
 #[test]
