@@ -121,3 +121,35 @@ impl Scorer for Feedback {
         self.scorer.extend(behind);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+    use crate::score::{joined, read_block};
+
+    /// What two have read of the texts counts as what one has read of all.
+    #[test]
+    fn two_read_as_one() {
+        let texts = ["green tea", "tea in a pot", "rye", "green rye", "a pot"];
+        let batch = Documents::new(&texts);
+        let scored = |parts: &[std::ops::Range<usize>]| {
+            let words = ["tea", "pot"].map(|word| (word.into(), 1)).into();
+            let mut scorers = vec![Feedback::new(1, words, &Lexical::default())];
+            let other = scorers[0].another();
+            scorers.push(other);
+            let parts = parts.iter().enumerate();
+            let read = parts.map(|(at, part)| read_block(&mut scorers[at], &batch, part.clone()));
+            let read = read.collect();
+            let mut scored = Scored::from(vec![0.0; texts.len()]);
+            joined(scorers, read).add_to(&mut scored);
+            scored.scores
+        };
+        let all = scored(&[0..5]);
+        assert_eq!(
+            [true, true, false, false, true],
+            all.iter().map(|&score| score > 0.0).collect::<Vec<_>>()[..]
+        );
+        assert_eq!(all, scored(&[0..2, 2..5]));
+    }
+}
