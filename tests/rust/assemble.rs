@@ -261,7 +261,7 @@ fn what_is_written_of_a_chunk() -> Result<(), budgeteer::Error> {
         (format, "note 7 web Ada 0: tea (Ada, note)", "document 0   0: rye (, document)"),
     ] {
         let packer = Packer::new(99).template(template);
-        assert_eq!(of_full, packer.pack("", &[full.clone()])?.text);
+        assert_eq!(of_full, packer.pack("", std::slice::from_ref(&full))?.text);
         assert_eq!(of_text, packer.pack("", &["rye"])?.text);
     }
     Ok(())

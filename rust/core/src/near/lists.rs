@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn shingles_name_their_texts() {
         let (mut lists, mut sets) = (Lists::default(), Sets::default());
-        let shingles: Vec<u64> = (1..=60).map(|high| high << 33 | high % 3).collect();
+        let shingles: Vec<u64> = (1..=60).map(|high| (high << 33) + high % 3).collect();
         let mut expected: Vec<Vec<u32>> = vec![Vec::new(); shingles.len()];
         for place in 0..6 {
             let text: Vec<u64> =
