@@ -524,7 +524,8 @@ fn packings_differ_by_each_figure() -> Result<(), budgeteer::Error> {
 #[test]
 fn kept_chunks_differ_by_their_texts() -> Result<(), budgeteer::Error> {
     let kept = |text: &str| {
-        let packing = Packer::new(9).ranking(Ranking::Input).pack("", &[text])?;
+        let packer = Packer::new(9).estimate(Estimate::Words).ranking(Ranking::Input);
+        let packing = packer.pack("", &[text])?;
         Ok::<_, budgeteer::Error>(packing.kept[0].clone())
     };
     assert_eq!(kept("tea")?, kept("tea")?);
