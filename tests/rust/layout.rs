@@ -315,6 +315,22 @@ fn grow_factors_below_1_leave_something_free() {
     assert_eq!(0, resolve(1_000_000_000, &tenths).free_tokens);
 }
 
+/// What others leave is less than the part that a factor takes of all.
+#[test]
+fn grow_factors_below_1_take_no_more_than_is_left() {
+    let mut sections = [section(0, 0.4, 1.0), section(0, 0.4, 1.0)];
+    sections[0].min_tokens = 90;
+    assert_eq!(vec![90, 10], resolve(100, &sections).tokens);
+}
+
+/// Half a token and more is one.
+#[test]
+fn a_part_of_a_token_is_rounded() {
+    for (grow, tokens) in [(0.49, 0), (0.5, 1), (0.75, 1)] {
+        assert_eq!(vec![tokens], resolve(1, &[section(0, grow, 1.0)]).tokens);
+    }
+}
+
 #[test]
 fn shrink_factors_below_1_still_make_it_fit() {
     let sections = [section(100, 0.0, 0.25), section(100, 0.0, 0.25)];

@@ -339,6 +339,25 @@ fn chunks_are_packed_by_the_counter_of_the_layout() {
     }
 }
 
+/// A section of messages masks results, but for the newest that it was told to
+/// keep: a turn whose result may not be masked leaves.
+#[test]
+fn a_section_masks_results() {
+    let call = json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]);
+    let history = json!([
+        {"role": "user", "content": "What is brewing?"},
+        {"role": "assistant", "content": null, "tool_calls": call},
+        {"role": "tool", "tool_call_id": "a", "content": "tea ".repeat(200)},
+        {"role": "assistant", "content": "Tea."},
+        {"role": "user", "content": "And now?"},
+    ]);
+    for (newest, kept) in [(0, 5), (1, 1)] {
+        let section = Section::messages("history", messages(&history)).keep_results(newest);
+        let allocation = Layout::new(120).section(section).fit(&Encoding::O200k).unwrap();
+        assert_eq!(kept, allocation.messages.len());
+    }
+}
+
 /// A counter that can be kept.
 struct Bytes;
 impl TokenCounter for Bytes {

@@ -214,50 +214,6 @@ fn negotiations_are_those_of_python() {
     }
 }
 
-/// The document's three examples, by its own figures.
-#[test]
-fn worked_examples() {
-    for (model, messages, requested, adjusted, overflows) in [
-        ("llama3.2:3b", 5, 3_000, 3_000, false),
-        ("gpt-3.5-turbo", 50, 5_000, 3_285, false),
-        ("deepseek-coder:6.7b", 60, 3_000, 500, true),
-    ] {
-        let one = Negotiator::new(model_limits(model)).message_count(messages);
-        let found = one.negotiate(requested).unwrap();
-        assert_eq!(
-            (adjusted, overflows),
-            (found.adjusted_max_output_tokens, found.overflows_window)
-        );
-        assert_eq!(adjusted < requested, found.was_reduced);
-    }
-}
-
-#[test]
-fn strict_negotiations_say_the_arithmetic() {
-    let one = Negotiator::new(model_limits("deepseek-coder:6.7b")).message_count(60).strict(true);
-    let error = one.negotiate(3_000).unwrap_err();
-    assert_eq!(ErrorKind::BudgetExhausted, error.kind());
-    assert_eq!(
-        "model \"deepseek-coder:6.7b\" has a window of 16000 tokens (16000 of input): 15500 of \
-         input (15000 messages + 500 system + 0 memories + 0 tools) + 500 of output + 100 of \
-         margin = 16100",
-        error.to_string()
-    );
-    let memories = [Memory::new("x").importance(f64::NAN)];
-    let error = one.memories(&memories).negotiate(1).unwrap_err();
-    assert_eq!(ErrorKind::InvalidArgument, error.kind());
-}
-
-#[test]
-fn negotiations_do_not_overflow() {
-    let one = Negotiator::new(ModelLimits::new("any", usize::MAX));
-    for count in [0, 1, usize::MAX] {
-        let found = one.clone().message_count(count).system_tokens(count).negotiate(count).unwrap();
-        assert_eq!(count == usize::MAX, found.overflows_window);
-        assert!(one.clone().system_tokens(count).safe_message_count(count) > 0);
-    }
-}
-
 #[test]
 fn safe_message_counts_are_those_of_python() {
     for case in list(&cases("window.json", "safe_message_counts")) {

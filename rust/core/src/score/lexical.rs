@@ -260,3 +260,30 @@ pub fn batch_lexical_scores(query: Text<'_>, batch: &impl Batch, lexical: &Lexic
     }
     found.scores
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+    use crate::score::{joined, read_block};
+
+    /// What two have read of the texts counts as what one has read of all.
+    #[test]
+    fn two_read_as_one() {
+        let texts = ["Rye\nbread", "Tea pot\ngreen", "Tea\nmild", "tea\npot", "Pot\ntea"];
+        let (batch, lexical) = (Documents::new(&texts), Lexical::default());
+        let scored = |of_first: usize| {
+            let mut first = LexicalScorer::new("tea pot".into(), &lexical);
+            let mut second = first.another();
+            let read = vec![
+                read_block(&mut first, &batch, 0..of_first),
+                read_block(&mut second, &batch, of_first..texts.len()),
+            ];
+            joined(vec![first, second], read).scored(&batch).scores
+        };
+        let all = scored(texts.len());
+        for of_first in 0..texts.len() {
+            assert_eq!(all, scored(of_first));
+        }
+    }
+}
