@@ -339,23 +339,56 @@ fn chunks_are_packed_by_the_counter_of_the_layout() {
     }
 }
 
+/// A turn that a tool is called in, for an answer of so many words, or none yet.
+fn turn(words: usize, result: &str, answer: bool) -> Vec<Message> {
+    let text = "tea ".repeat(words);
+    let call = json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]);
+    let mut turn = vec![
+        json!({"role": "user", "content": text}),
+        json!({"role": "assistant", "content": null, "tool_calls": call}),
+        json!({"role": "tool", "tool_call_id": "a", "content": result}),
+    ];
+    turn.extend(answer.then(|| json!({"role": "assistant", "content": text})));
+    messages(&Value::Array(turn))
+}
+
+/// How much a cut frees goes by the turns behind the last masked result: what is
+/// masked says less of the size of a turn.
+#[test]
+fn masked_turns_do_not_make_a_cut_smaller() {
+    let mut history: Vec<Message> =
+        [1, 1, 2, 2].iter().flat_map(|&n| turn(n, "[tool result left out]", true)).collect();
+    history.push(Message::user("tea ".repeat(40)));
+    history.push(Message::assistant("tea ".repeat(40)));
+    let sent = history.clone();
+    history.push(Message::user("And now?"));
+    let trim = Trim { previous: Some(&sent), ..Trim::default() };
+    let trimmed = trim_messages(&history, 200, &Estimate::Words, trim).unwrap();
+    assert_eq!(vec![16, 17, 18], trimmed.places);
+}
+
+/// With one token less than the newest turn takes at least, the error says so.
+#[test]
+fn the_least_that_a_turn_takes_fits() {
+    let history = turn(3, &"tea ".repeat(200), false);
+    let trim = |limit| trim_messages(&history, limit, &Estimate::Words, Trim::default());
+    let least = (0..).find(|&limit| trim(limit).is_ok()).unwrap();
+    let error = trim(least - 1).unwrap_err().to_string();
+    assert!(error.contains("= -1"), "{error}");
+}
+
 /// A section of messages masks results, but for the newest that it was told to
-/// keep: a turn whose result may not be masked leaves.
+/// keep: a result that may not be masked leaves with its call.
 #[test]
 fn a_section_masks_results() {
-    let call = json!([{"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]);
-    let history = json!([
-        {"role": "user", "content": "What is brewing?"},
-        {"role": "assistant", "content": null, "tool_calls": call},
-        {"role": "tool", "tool_call_id": "a", "content": "tea ".repeat(200)},
-        {"role": "assistant", "content": "Tea."},
-        {"role": "user", "content": "And now?"},
-    ]);
-    for (newest, kept) in [(0, 5), (1, 1)] {
-        let section = Section::messages("history", messages(&history)).keep_results(newest);
+    let mut history = turn(3, &"tea ".repeat(200), true);
+    history.push(Message::user("And now?"));
+    for (newest, kept) in [(0, 5), (1, 2)] {
+        let section = Section::messages("history", history.clone()).keep_results(newest);
         let allocation = Layout::new(120).section(section).fit(&Encoding::O200k).unwrap();
         assert_eq!(kept, allocation.messages.len());
     }
+    assert!(format!("{:?}", Section::reserve("answer", 9)).contains("answer"));
 }
 
 /// A counter that can be kept.
