@@ -15,7 +15,7 @@ const SOUGHT: usize = 16;
 const SPARSE: u64 = 8;
 
 /// Of up to so many adders it is kept what each gives to the chunks of a window:
-/// 8 KiB for each.
+/// 16 KiB for each.
 const PARTED: usize = 256;
 
 /// How much larger a bound is taken than it was added up, for the rounding.
