@@ -101,9 +101,10 @@ impl<'a> Ranks<'a> {
             return best.finish();
         }
         if most <= MANY {
-            let is_candidate = |index| filter.is_candidate(index);
-            let (found, is_all) = later.best(most, is_candidate, |rank, score| {
-                is_behind(rank) && self.scope.has(rank.1, score)
+            // At first nearly all are worth a look: to ask about each takes more.
+            let is_wanted = |index| after.is_none() || filter.is_candidate(index);
+            let (found, is_all) = later.best(most, is_wanted, |rank, score| {
+                is_behind(rank) && self.scope.has(rank.1, score) && filter.is_candidate(rank.1)
             });
             let is_without_zeros = self.scope.is_without_zeros();
             if !is_all || found.len() == most || is_without_zeros {
