@@ -28,8 +28,8 @@ use crate::reading::Measures;
 /// How many chunks are expected to be kept before one was looked at.
 const EXPECTED: usize = 64;
 
-/// The smallest number of chunks in a batch, and eight times as many where none of
-/// the last one was kept.
+/// The smallest number of chunks in a batch; eight times as many after one of
+/// which none was kept.
 const FEWEST: usize = 16;
 
 /// How many chunks are counted before the host may stop the work.
