@@ -10,10 +10,6 @@ use crate::rank::sortable;
 /// Up to so many chunks of a window are sought in a list one by one.
 const SOUGHT: usize = 16;
 
-/// Where what is read has a posting for at most one in so many chunks, most sums
-/// are 0, which a branch foresees.
-const SPARSE: u64 = 8;
-
 /// Of up to so many adders it is kept what each gives to the chunks of a window:
 /// 16 KiB for each.
 const PARTED: usize = 256;
@@ -99,7 +95,9 @@ impl<'a> Sums<'a> {
                 for adder in &mut running {
                     self.add(adder, &mut window);
                 }
-                for (chunk, sum) in window.chunks() {
+                window.choose(&mut chosen, best.least);
+                for &chunk in &chosen {
+                    let sum = window.scores[(chunk - start) as usize];
                     if sum > best.least {
                         offer(&mut best, chunk, sum);
                     }
@@ -110,15 +108,16 @@ impl<'a> Sums<'a> {
                 saved[at].go_to(&running[at]);
                 self.add(&mut running[at], &mut window);
             }
-            let may_be = |sum: f64, rest: f64| (sum + rest) * slack > best.least;
-            let most_more = rest[minor.len()];
-            let is_dense = SPARSE * read > u64::from(self.count());
-            window.choose(&mut chosen, is_dense, |sum| may_be(sum, most_more));
+            let needed = best.least / slack;
+            window.choose(&mut chosen, (needed - rest[minor.len()]).max(0.0));
             keep(&mut chosen, &is_wanted);
             for (&MayAdd { at, .. }, rest) in minor.iter().zip(&rest).rev() {
                 let parts = &mut parts[at * WINDOW as usize..][..(end - start) as usize];
                 if chosen.len() > SOUGHT {
-                    parts.fill(0.0);
+                    // What is left there for the other chunks is not asked for.
+                    for &chunk in &chosen {
+                        parts[(chunk - start) as usize] = 0.0;
+                    }
                     self.add_to(parts, &mut running[at], (start, end), &mut window.counts);
                 } else {
                     self.seek_all(&mut running[at], &chosen, start, parts);
@@ -126,7 +125,7 @@ impl<'a> Sums<'a> {
                 keep(&mut chosen, |chunk| {
                     let at = (chunk - start) as usize;
                     window.scores[at] += parts[at];
-                    may_be(window.scores[at], *rest)
+                    window.scores[at] > needed - rest
                 });
                 if chosen.is_empty() {
                     break;
@@ -150,20 +149,17 @@ impl<'a> Sums<'a> {
 }
 
 impl Window {
-    /// Chooses the chunks whose sums are above 0 and that `may_stay` by these.
-    /// Where the window `is_dense`, no branch depends on one.
-    fn choose(&self, chosen: &mut Vec<u32>, is_dense: bool, may_stay: impl Fn(f64) -> bool) {
+    /// Chooses the chunks whose sums are above `least`. No branch depends on one,
+    /// as none could be foreseen.
+    fn choose(&self, chosen: &mut Vec<u32>, least: f64) {
         chosen.clear();
-        if is_dense {
-            chosen.extend(self.start..self.end);
-            keep(chosen, |chunk| {
-                let sum = self.scores[(chunk - self.start) as usize];
-                (sum > 0.0) & may_stay(sum)
-            });
-        } else {
-            let found = self.chunks().filter(|&(_, sum)| sum > 0.0 && may_stay(sum));
-            chosen.extend(found.map(|(chunk, _)| chunk));
+        chosen.resize(self.scores.len(), 0);
+        let mut kept = 0;
+        for (chunk, &sum) in (self.start..).zip(&self.scores) {
+            chosen[kept] = chunk;
+            kept += usize::from(sum > least);
         }
+        chosen.truncate(kept);
     }
 }
 
