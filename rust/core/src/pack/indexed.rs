@@ -258,15 +258,16 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     }
 
     fn filter<M: Meter<B, H>>(&self, meter: &M) -> Filter<'p> {
-        let (measures, prints) = (self.measures.lent(), self.prints());
         let mut stops = self.plan.overflow == Overflow::Stop;
         stops &= self.stopped.is_none();
         if !self.is_full() && (stops || self.may_cut.is_some()) {
             return Filter::All; // the next chunk that does not fit must be seen
         }
         let kept = if self.is_full() { &[][..] } else { &self.admitted.kept };
+        let prints = if kept.is_empty() { &[][..] } else { self.prints() };
         let print = |chunk: &Kept| prints.get(chunk.index as usize).copied();
         let kept = Prints::new(kept.iter().filter_map(print).collect());
+        let measures = self.measures.lent();
         Filter::Worthy { measures, limit: self.unseen(meter).limit(), prints, kept }
     }
 
