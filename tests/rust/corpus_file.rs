@@ -157,7 +157,7 @@ fn calls(path: &Path) -> Vec<Result<String, Error>> {
 #[test]
 fn damage_is_met_or_does_not_matter() {
     let path = temporary("damage");
-    let good = saved(chunks(400, 25), "damage-good");
+    let good = saved(chunks(480, 25), "damage-good");
     assert!(good.len() > 6 * BLOCK);
     fs::write(&path, &good).unwrap();
     let expected = calls(&path);

@@ -12,11 +12,13 @@ use crate::count::Exact;
 use crate::mapped::Mapped;
 use crate::plan::Counting;
 
+mod block;
 pub(crate) mod bounds;
 mod cursor;
 pub(crate) mod documents;
 pub(crate) mod file;
 pub(crate) mod found;
+mod list;
 mod norms;
 pub(crate) mod overlap;
 pub(crate) mod part;

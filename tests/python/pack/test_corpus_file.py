@@ -205,7 +205,7 @@ def test_foreign(path, content):
 
 
 @native
-@pytest.mark.parametrize("version", [0, 1, 2, 3, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 2**32 - 1])
 def test_other_version(path, version):
     """Another layout is named, with the one that is known and what to do, whatever its size."""
     Corpus(["tea"]).save(path)
@@ -216,7 +216,7 @@ def test_other_version(path, version):
         path.write_bytes(data[:size])
         with pytest.raises(
             CorpusError,
-            match=f"has version {version} of the layout, and only 4 is known: save the corpus "
+            match=f"has version {version} of the layout, and only 5 is known: save the corpus "
             "again from its chunks$",
         ):
             Corpus.open(path)

@@ -1,38 +1,17 @@
 //! Reading a list from chunk to chunk, passing over blocks.
 
-use super::postings::{BLOCK, List, Posting, take, take_posting};
+use super::block::{Entries, Posting};
+use super::list::{Block, Blocks, Bound, List};
 
 /// A block that reaches over this many times as many chunks as are looked at has
 /// few postings among them.
 const SPARSE: u32 = 16;
 
-/// What bounds the scores of some chunks for a term.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
-    /// No count is larger.
-    pub(super) most: u32,
-    /// No chunk is shorter.
-    pub(super) least: u32,
-}
-
-/// A block of a list.
-#[derive(Clone, Copy, Debug)]
-struct Block<'a> {
-    /// The chunk behind its last one.
-    end: u32,
-    /// What is left of it.
-    rest: &'a [u8],
-    bound: Bound,
-}
-
 /// A place in a list. It only goes forward.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
-    /// The rest of the table, behind the block.
-    table: &'a [u8],
-    /// The bytes of the blocks behind this one.
-    behind: &'a [u8],
     block: Block<'a>,
+    behind: Blocks<'a>,
     /// The chunk from which on the next posting is counted.
     next: u32,
 }
@@ -40,47 +19,30 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Returns the beginning of a list. `lengths` has those of all chunks.
     pub(super) fn new(list: &List<'a>, lengths: &[u32]) -> Self {
-        let (table, entries) = list.parts();
         let next = list.first;
-        if list.frequency > BLOCK {
-            let block = Block { end: next, rest: &[], bound: Bound { most: 0, least: u32::MAX } };
-            let mut cursor = Self { table, behind: entries, block, next };
+        if list.is_long() {
+            let block = Block { end: next, entries: Entries::NONE, bound: Bound::NONE };
+            let mut cursor = Self { block, behind: list.blocks(), next };
             cursor.pass();
             return cursor;
         }
-        let (mut end, mut bound) = (next, Bound { most: 0, least: u32::MAX });
+        let (mut end, mut bound) = (next, Bound::NONE);
         list.for_each(|Posting { chunk, count, .. }| {
             let length = lengths.get(chunk as usize).copied().unwrap_or_default();
-            bound = Bound { most: bound.most.max(count), least: bound.least.min(length) };
+            bound = bound.and(Bound { most: count, least: length });
             end = end.max(chunk.saturating_add(1));
         });
-        Self { table: &[], behind: &[], block: Block { end, rest: entries, bound }, next }
-    }
-
-    /// Returns the block that the table names next, and what is behind it in the
-    /// table; None where there is none.
-    fn following(table: &'a [u8], behind: &'a [u8], from: u32) -> Option<(Block<'a>, &'a [u8])> {
-        let mut table = table;
-        let passed = take(&mut table)?;
-        let size = usize::try_from(take(&mut table)?).ok()?;
-        let mut number = || take(&mut table).and_then(|number| u32::try_from(number).ok());
-        let bound = Bound { most: number()?, least: number()? };
-        let end = from.saturating_add(u32::try_from(passed).unwrap_or(u32::MAX));
-        let rest = behind.get(..size)?;
-        Some((Block { end, rest, bound }, table))
+        let block = Block { end, entries: Entries::Few(list.bytes), bound };
+        Self { block, behind: Blocks::NONE, next }
     }
 
     /// Goes to the next block; at the end there is an empty one for all chunks.
     fn pass(&mut self) {
         self.next = self.block.end;
-        if let Some((block, table)) = Self::following(self.table, self.behind, self.block.end) {
-            self.behind = &self.behind[block.rest.len()..];
-            (self.block, self.table) = (block, table);
-        } else {
-            self.block =
-                Block { end: u32::MAX, rest: &[], bound: Bound { most: 0, least: u32::MAX } };
-            (self.table, self.behind) = (&[], &[]);
-        }
+        self.block = self.behind.next().unwrap_or_else(|| {
+            self.behind = Blocks::NONE;
+            Block { end: u32::MAX, entries: Entries::NONE, bound: Bound::NONE }
+        });
     }
 
     /// Passes the blocks that end before `start`. In a block that reaches over
@@ -96,28 +58,23 @@ impl<'a> Cursor<'a> {
     }
 
     fn is_done(&self) -> bool {
-        self.block.rest.is_empty() && self.table.is_empty()
+        self.block.entries.is_empty() && self.behind.is_empty()
     }
 
     /// Returns a bound of the postings from here to `end`; None where there are
     /// none.
     pub(super) fn bound(&self, end: u32) -> Option<Bound> {
-        let mut peeked = self.block.rest;
-        let mut found = None;
-        if let Some(posting) = take_posting(&mut peeked, self.next) {
-            if posting.chunk >= end {
-                return None;
-            }
-            found = Some(self.block.bound);
+        let first = self.block.entries.first(self.next);
+        if first.is_some_and(|posting| posting.chunk >= end) {
+            return None;
         }
-        let (mut table, mut behind, mut from) = (self.table, self.behind, self.block.end);
+        let mut found = first.map(|_| self.block.bound);
+        let (mut from, mut behind) = (self.block.end, self.behind.clone());
         while from < end
-            && let Some((block, rest)) = Self::following(table, behind, from)
+            && let Some(block) = behind.next()
         {
-            let bound = found.get_or_insert(block.bound);
-            bound.most = bound.most.max(block.bound.most);
-            bound.least = bound.least.min(block.bound.least);
-            (table, behind, from) = (rest, &behind[block.rest.len()..], block.end);
+            found = Some(found.unwrap_or(Bound::NONE).and(block.bound));
+            from = block.end;
         }
         found
     }
@@ -126,44 +83,23 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn read_until(&mut self, end: u32, mut visit: impl FnMut(Posting)) {
         loop {
-            let (mut rest, mut next) = (self.block.rest, self.next);
-            let mut behind = rest;
-            while let Some(posting) = take_posting(&mut behind, next) {
-                if posting.chunk >= end {
-                    (self.block.rest, self.next) = (rest, next);
-                    return;
-                }
-                visit(posting);
-                (rest, next) = (behind, posting.chunk.wrapping_add(1));
-            }
-            (self.block.rest, self.next) = (&[], next);
-            if self.block.end >= end || self.table.is_empty() {
+            self.block.entries.read_until(&mut self.next, end, &mut visit);
+            let is_passed = self.block.entries.is_empty();
+            if !is_passed || self.block.end >= end || self.behind.is_empty() {
                 return;
             }
             self.pass();
         }
     }
 
-    /// Returns the posting of `chunk`, if the list has it.
+    /// Returns the posting of `chunk`, if the list has it. Those in front of it
+    /// are passed.
     #[inline]
     pub(super) fn seek(&mut self, chunk: u32) -> Option<Posting> {
         while self.block.end <= chunk && !self.is_done() {
             self.pass();
         }
-        let (mut rest, mut next) = (self.block.rest, self.next);
-        let mut behind = rest;
-        let mut found = None;
-        while let Some(posting) = take_posting(&mut behind, next) {
-            if posting.chunk > chunk {
-                break;
-            }
-            (rest, next) = (behind, posting.chunk.wrapping_add(1));
-            if posting.chunk == chunk {
-                found = Some(posting);
-                break;
-            }
-        }
-        (self.block.rest, self.next) = (rest, next);
-        found
+        self.block.entries.read_until(&mut self.next, chunk, |_| ());
+        self.block.entries.first(self.next).filter(|posting| posting.chunk == chunk)
     }
 }

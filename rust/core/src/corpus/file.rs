@@ -54,7 +54,7 @@ use highway::{HighwayHash, HighwayHasher};
 const MAGIC: &[u8; 16] = b"budgeteer corpus";
 
 /// The version of the layout that is written, and the only one that is read.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 const SECTIONS: usize = 20;
 /// Where the sizes of the sections are in the header.

@@ -1,20 +1,12 @@
 //! Postings: for each term the chunks that have it, and how often.
-//!
-//! A list is written as LEB128, in bytes of seven bits. For each chunk it has
-//! the number of chunks that were passed over since the one before, times four,
-//! plus two if the term is a keyword there, plus one if it occurs more than
-//! once; then the count less two follows.
-//!
-//! A list of more than [`BLOCK`] chunks begins with the size of a table. The
-//! table has for each block of as many chunks how many chunks were passed from
-//! the block before to the last of this one, how many bytes the block has, the
-//! largest count in it, and the length of its shortest chunk.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::block::Posting;
+use super::list::List;
 use super::storage::{Bytes, Numbers};
 use super::writer::{Pending, Writer};
 use crate::fork::Shared;
@@ -24,19 +16,6 @@ use crate::stopwords::Stopwords;
 /// The size of the row of a term: where the term ends and where its list ends,
 /// eight bytes each, and how many chunks have it, four bytes; little-endian.
 pub(super) const ROW: usize = 20;
-
-/// The number of chunks in a block of a list.
-pub(super) const BLOCK: u32 = 128;
-
-/// A chunk that has a term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Posting {
-    pub(super) chunk: u32,
-    pub(super) count: u32,
-    /// Whether the term is a keyword of the chunk: a whole word between
-    /// whitespace, punctuation aside.
-    pub(super) is_keyword: bool,
-}
 
 /// The postings of a range of chunks.
 #[derive(Debug)]
@@ -52,52 +31,6 @@ pub(crate) struct Postings {
     pub(super) stems: Shared<Vec<(Stemming, Numbers)>>,
     /// How many chunks have each stem, as far as that was asked for.
     pub(super) frequencies: Shared<Vec<(Stemming, Arc<[AtomicU32]>)>>,
-}
-
-/// The chunks that have a term.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct List<'a> {
-    pub(super) frequency: u32,
-    /// The chunk from which on they are counted.
-    pub(super) first: u32,
-    /// The row of the term.
-    pub(super) row: u32,
-    bytes: &'a [u8],
-}
-
-impl<'a> List<'a> {
-    /// Returns the table of the blocks, which is empty where there is one only,
-    /// and what is behind it.
-    pub(super) fn parts(&self) -> (&'a [u8], &'a [u8]) {
-        let mut bytes = self.bytes;
-        if self.frequency <= BLOCK {
-            return (&[], bytes);
-        }
-        let size = take(&mut bytes).and_then(|size| usize::try_from(size).ok());
-        size.and_then(|size| bytes.split_at_checked(size)).unwrap_or_default()
-    }
-
-    /// Calls `visit` with each posting.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(Posting)) {
-        let (_, mut bytes) = self.parts();
-        let mut next = self.first;
-        while let Some(posting) = take_posting(&mut bytes, next) {
-            visit(posting);
-            next = posting.chunk.wrapping_add(1);
-        }
-    }
-}
-
-/// Takes a posting off the front of `bytes`; None where there is none. `next` is
-/// the chunk behind that of the one before.
-#[inline]
-pub(super) fn take_posting(bytes: &mut &[u8], next: u32) -> Option<Posting> {
-    let head = take(bytes)?;
-    let count = if head & 1 == 0 { 1 } else { take(bytes)?.saturating_add(2) };
-    #[allow(clippy::cast_possible_truncation)] // a damaged file's may be any
-    let gap = (head >> 2) as u32;
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    Some(Posting { chunk: next.wrapping_add(gap), count, is_keyword: head & 2 != 0 })
 }
 
 impl Postings {
@@ -484,25 +417,4 @@ impl Postings {
             frequencies: Shared::new(),
         }
     }
-}
-
-/// Takes a number off the front of `bytes`; None where there is none.
-#[inline]
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let (&first, rest) = bytes.split_first()?;
-    *bytes = rest;
-    if first < 0x80 {
-        return Some(u64::from(first));
-    }
-    let mut number = u64::from(first & 0x7F);
-    // A number has at most five bytes.
-    for shift in [7, 14, 21, 28] {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::Index;
 use super::found::Found;
+use super::list::List;
 use super::norms::Norms;
 use super::part::Part;
-use super::postings::{List, Postings};
+use super::postings::Postings;
 use super::sums::{Adder, Row};
 use crate::chunk::Batch;
 use crate::ranking::{Bm25, Lexical};

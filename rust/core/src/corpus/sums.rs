@@ -6,7 +6,8 @@
 mod best;
 
 use super::Index;
-use super::cursor::{Bound, Cursor};
+use super::cursor::Cursor;
+use super::list::Bound;
 use super::norms::Norms;
 
 /// The number of chunks in a window.
@@ -265,7 +266,7 @@ impl<'a> Sums<'a> {
             Running::Term { weight, cursors } => {
                 let mut bound: Option<Bound> = None;
                 for found in cursors.iter().filter_map(|cursor| cursor.bound(end)) {
-                    let bound = bound.get_or_insert(Bound { most: 0, least: u32::MAX });
+                    let bound = bound.get_or_insert(Bound::NONE);
                     bound.most = bound.most.saturating_add(found.most);
                     bound.least = bound.least.min(found.least);
                 }

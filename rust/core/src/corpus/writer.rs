@@ -2,19 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::postings::{BLOCK, Posting, Postings, ROW, take_posting};
+use super::block::{Posting, put_posting};
+use super::list::put_list;
+use super::postings::{Postings, ROW};
 use crate::fork::Shared;
 use crate::stopwords;
-
-fn put(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        #[allow(clippy::cast_possible_truncation)] // the low bits
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    #[allow(clippy::cast_possible_truncation)] // below 0x80
-    bytes.push(number as u8);
-}
 
 /// A list that is being written. The last posting may still change.
 #[derive(Debug)]
@@ -49,39 +41,10 @@ impl Pending {
         }
     }
 
-    pub(super) fn push(&mut self, Posting { chunk, count, is_keyword }: Posting) {
-        let gap = u64::from(chunk.wrapping_sub(self.next));
-        let head = gap << 2 | u64::from(is_keyword) << 1 | u64::from(count > 1);
-        put(head, &mut self.bytes);
-        if count > 1 {
-            put(u64::from(count - 2), &mut self.bytes);
-        }
+    pub(super) fn push(&mut self, posting: Posting) {
+        put_posting(posting, self.next, &mut self.bytes);
         self.frequency += 1;
-        self.next = chunk.wrapping_add(1);
-    }
-
-    /// Returns the table of the blocks of a list that starts at `first`.
-    fn table(&self, first: u32, lengths: &[u32]) -> Vec<u8> {
-        let mut table = Vec::new();
-        let mut rest = self.bytes.as_slice();
-        let mut next = first;
-        while !rest.is_empty() {
-            let (before, from) = (rest, next);
-            let (mut most, mut least) = (0, u32::MAX);
-            for _ in 0..BLOCK {
-                let Some(found) = take_posting(&mut rest, next) else { break };
-                most = most.max(found.count);
-                least = least.min(lengths.get(found.chunk as usize).copied().unwrap_or_default());
-                next = found.chunk.wrapping_add(1);
-            }
-            let size = before.len() - rest.len();
-            for number in
-                [u64::from(next.wrapping_sub(from)), size as u64, most.into(), least.into()]
-            {
-                put(number, &mut table);
-            }
-        }
-        table
+        self.next = posting.chunk.wrapping_add(1);
     }
 }
 
@@ -168,12 +131,7 @@ impl<'l> Writer<'l> {
     /// Writes the row of a term, and returns which it is.
     pub(super) fn write(&mut self, term: &[u8], list: &Pending) -> u32 {
         self.terms.extend_from_slice(term);
-        if list.frequency > BLOCK {
-            let table = list.table(self.first, self.lengths);
-            put(table.len() as u64, &mut self.lists);
-            self.lists.extend(table);
-        }
-        self.lists.extend_from_slice(&list.bytes);
+        put_list(&list.bytes, list.frequency, self.first, self.lengths, &mut self.lists);
         self.rows.extend((self.terms.len() as u64).to_le_bytes());
         self.rows.extend((self.lists.len() as u64).to_le_bytes());
         self.rows.extend(list.frequency.to_le_bytes());
