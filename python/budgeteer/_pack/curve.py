@@ -152,13 +152,12 @@ def budgets_of(own: int, step: object, up_to: object) -> range:
     if up_to is not None:
         most = _validate.tokens("up_to", up_to)
     first = own % size or min(own, size)
-    found = range(first, most + 1, size)
-    if len(found) > MOST:
+    if (most - first) // size >= MOST:
         raise InvalidArgumentError(
             f"step must be at least {-(-(most - first + 1) // MOST)} for budgets up to {most}, "
             f"as a curve has at most {MOST} points, not {size}"
         )
-    return found
+    return range(first, most + 1, size)
 
 
 def by_known_scores(packing: Any, call: Any) -> Any:

@@ -292,6 +292,15 @@ def test_refused(arguments, message):
     assert message == str(error.value)
 
 
+def test_refused_at_no_budget():
+    """Too many points are refused, however many: a range may have no len()."""
+    with pytest.raises(InvalidArgumentError, match=r"^step must be at least 9223372036854776 for"):
+        pack("tea", CHUNKS, 0).budget_curve(step=1, up_to=2**63 - 1)
+    assert 1_000 == len(budgets_of(0, 1, 999))
+    with pytest.raises(InvalidArgumentError, match=r"^step must be at least 2 for"):
+        budgets_of(0, 1, 1_000)
+
+
 def test_refused_whatif():
     """A budget is checked as that of a packer is."""
     with pytest.raises(InvalidArgumentError, match="max_tokens must be from 0 to"):
