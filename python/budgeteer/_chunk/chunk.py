@@ -233,7 +233,8 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
     """
     Return a function that returns the text of a chunk that a backend has accepted.
 
-    As in the backend, the first object of a type decides which attribute holds the text.
+    As in the backend, the first object of a type decides which attribute holds the text. One that
+    has none of that name came to a corpus later, with chunks of which another was the first.
     """
     names: dict[type, str] = {}
     for chunk in chunks:
@@ -245,7 +246,8 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
         if type(chunk) is Chunk:  # without more calls, as a service asks for many texts
             chunk = chunk.text
         elif not isinstance(chunk, str):
-            chunk = field_of(chunk, names.get(type(chunk)) or text_name(chunk))
+            found = field_of(chunk, names.get(type(chunk)) or text_name(chunk))
+            chunk = field_of(chunk, text_name(chunk)) if found is None else found
         return str.__str__(chunk)
 
     return text

@@ -339,6 +339,17 @@ def test_bad_chunks(backend, chunks, message):
     assert (InvalidArgumentError, message) == outcome(Corpus().append, chunks)
 
 
+def test_objects_with_other_names(backend):
+    """Whoever came first to a corpus, objects that came later are read by their own names."""
+    corpus = Corpus([SimpleNamespace(content="green tea")])
+    corpus.append([SimpleNamespace(text="black tea is strong")])
+    packing = pack("tea", corpus, 3)
+
+    assert 4 == packing.dropped_total_tokens
+    assert "black tea is strong" in packing.report()
+    assert ["green tea", "black tea is strong"] == [it.text for it in corpus.retrieve("tea", 2)]
+
+
 def test_bad_scores(backend):
     """Scores and times are looked at when a ranking asks for them."""
     corpus = Corpus([{"text": "tea", "score": "high"}])
