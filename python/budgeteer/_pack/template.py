@@ -264,9 +264,11 @@ def template_of(name: str, value: object, objects: str = "a Template") -> Templa
 
 def notice_of(name: str, value: object) -> tuple[str, ...] | None:
     """Return the text before the number of chunks, and after each mention of it."""
-    if value is None or value is False:
+    if _validate.is_bool(value):
+        value = DEFAULT_NOTICE if value else None
+    if value is None:
         return None
-    text = plain_text(name, DEFAULT_NOTICE if value is True else value, "True, None or a str")
+    text = plain_text(name, value, "True, None or a str")
     if not text:
         raise InvalidArgumentError(f"{name} must not be empty; None is for none")
     field_names(name, text, ("count",))

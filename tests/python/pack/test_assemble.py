@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -286,6 +287,13 @@ def test_the_notice_stands_when_something_was_left_out(
     assert packing.dropped or not has_notice
     if packing.kept and packing.dropped and not has_notice and template == "plain":
         assert with_notice > max_tokens or callable(counter) or counter in EXACT
+
+
+def test_a_notice_of_numpy():
+    """True and False of numpy are those of Python."""
+    for value in True, False:
+        expected = pack("", ["tea", "rye"], 9, max_chunks=1, notice=value).text
+        assert expected == pack("", ["tea", "rye"], 9, max_chunks=1, notice=np.bool_(value)).text
 
 
 @on_both
