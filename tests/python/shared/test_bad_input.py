@@ -339,6 +339,14 @@ def test_exception_of_a_property(backend, field, options, error):
     assert error is caught.value
 
 
+@pytest.mark.parametrize("field", ["title", "metadata"])
+def test_no_field_is_read_in_vain(backend, field):
+    """A title ranks by words alone: where a score ranks, it is not asked for."""
+    packing = pack("tea", ["rye", Raising(field, OSError("mine"))], 99, ranking="score")
+
+    assert [1, 0] == [kept.index for kept in packing.kept]
+
+
 def test_exception_of_an_iterator(backend):
     """An iterator's own exception passes unchanged."""
     error = OSError("mine")

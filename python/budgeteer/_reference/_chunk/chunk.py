@@ -26,7 +26,7 @@ def read(
             titles.append("")
             continue
         if kind not in accesses:
-            accesses[kind] = access(chunk)
+            accesses[kind] = access(chunk, with_titles)
         found = accesses[kind]
         name, get = found.text, found.getter(chunk)
         if found.is_mapping:
@@ -68,13 +68,13 @@ class Access:
         return lambda name: getattr(chunk, name, None) if name in self.others else None
 
 
-def access(chunk: object) -> Access:
+def access(chunk: object, with_titles: bool) -> Access:
     """Return how objects of the type of *chunk* are read: as the first of them is."""
     if isinstance(chunk, Mapping):
         return Access(True)
     for name in TEXT_ATTRIBUTES:
         if hasattr(chunk, name):
-            others = ("title", "metadata", "meta")
+            others = ("title", "metadata", "meta") if with_titles else ()
             return Access(
                 False, name, frozenset(other for other in others if hasattr(chunk, other))
             )
