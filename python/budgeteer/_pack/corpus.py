@@ -89,7 +89,8 @@ class Corpus(Copied, Indexed[T]):
         all texts, `save` all there is.
 
         Do not write to the file while it is open; `save` may replace it. A str, dict or `Chunk` is
-        restored as it was; any other object as a `Chunk`.
+        restored as it was; any other object as a `Chunk`. But a `Chunk` without a title of its own
+        has that in its metadata then.
 
         Raises:
             CorpusError: The file is not a corpus, or it is of another version, cut off, or damaged

@@ -109,6 +109,22 @@ def test_objects_become_chunks(path):
 
 
 @native
+def test_a_title_in_the_metadata(path):
+    """A chunk without a title of its own comes back with that by which it ranked."""
+    chunks = [
+        Chunk("green tea", metadata={"title": "Teas"}),
+        Chunk("rye", title="Breads", metadata={"title": "Teas"}),
+        {"text": "oolong", "metadata": {"title": "Teas"}},
+    ]
+    Corpus(chunks).save(path)
+    opened = Corpus.open(path)
+
+    assert [Chunk("green tea", title="Teas", metadata={"title": "Teas"}), *chunks[1:]] == [*opened]
+    for ranking in "lexical", "keyword":
+        assert_same("teas", chunks, opened, 9, ranking=ranking)
+
+
+@native
 def test_empty(path):
     """A corpus without chunks is one, too."""
     Corpus().save(path)
