@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
-from budgeteer._messages.views import view_of, without_results
+from budgeteer._messages.views import Shape, view_of, without_results
 from budgeteer.errors import InvalidArgumentError
 
 StartOn: TypeAlias = Literal["user"]
@@ -45,6 +45,7 @@ class History:
     _calls: dict[str, int] = field(default_factory=dict)
     _caller: int | None = None  # the call that results without an id belong to
     _reply: tuple[int, bool] | None = None  # the last message, if the model's; if it is an item
+    _part: int | None = None  # the last of the user's that is a part of Gemini's by itself
 
     @classmethod
     def read(cls, name: str, messages: Sequence[Any]) -> History:
@@ -67,8 +68,8 @@ class History:
                 history.system.append(i)
             else:
                 calls, results, others = ties_of(role, fields)
-                is_item = view is not None and view.shape in ("item", "output")
-                history.add(i, role, calls, results, others, is_item)
+                shape = "chat" if view is None else view.shape
+                history.add(i, role, calls, results, others, shape)
         return history
 
     def copy(self) -> History:
@@ -108,14 +109,15 @@ class History:
         calls: Sequence[str | None],
         results: Sequence[str | None],
         others: int,
-        is_item: bool = False,
+        shape: Shape = "chat",
     ) -> None:
         """
         Add the message at a place that has no role of the system's.
 
         It has the *calls* and *results* of these ids, None where there is none, and that number
-        of *others* in its content. Where it or the one before *is_item*, of OpenAI's Responses,
-        both are of one reply, as reasoning must stay with what follows it.
+        of *others* in its content. Where the *shape* of it or of the one before is an item's, of
+        OpenAI's Responses, both are of one reply, as reasoning must stay with what follows it.
+        Parts of Gemini's in a row are one message, as its client sends them.
         """
         asking = self._asking(i, role, results, others) if results else ()
         if asking is None:
@@ -129,8 +131,9 @@ class History:
             if others or not results:
                 self.questions.append(i)
             self._reply = None
+            reach = self._follows(i, reach) if shape == "part" else reach
         elif role not in RESULT_ROLES:
-            reach = self._answered(i, reach, is_item)
+            reach = self._answered(i, reach, shape in ("item", "output", "part"))
         else:
             self._reply = None
         self.others.append(i)
@@ -165,6 +168,13 @@ class History:
             return before[0]
         self.replies.add(i)
         return reach
+
+    def _follows(self, i: int, reach: int | None) -> int | None:
+        """Note a part of the user's, and return the first message that it needs, as `reach`."""
+        before, self._part = self._part, i
+        if before is None or before != self.others[-1]:
+            return reach
+        return before if reach is None else min(reach, before)
 
     def _reach(self, place: int) -> None:
         """Let the newest message need all from *place* on: no history begins in between."""

@@ -19,7 +19,7 @@ from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
 from budgeteer.errors import InvalidArgumentError
 
 Path: TypeAlias = tuple[str | int, ...]
-Shape: TypeAlias = Literal["chat", "langchain", "llamaindex", "output", "item", "gemini"]
+Shape: TypeAlias = Literal["chat", "langchain", "llamaindex", "output", "item", "gemini", "part"]
 
 _LANGCHAIN = {
     "human": "user",
@@ -46,7 +46,8 @@ class View(NamedTuple):
 
     Attributes:
         fields: Its fields: ``role``, ``content``, and what else is sent.
-        shape: What it was: ``chat`` for both of these.
+        shape: What it was: ``chat`` for both of these; ``gemini`` for a content of Gemini's, and
+            ``part`` for a part that stands for one.
 
     """
 
@@ -83,8 +84,10 @@ def view_of(message: Any) -> View | None:  # noqa: PLR0911 - a line for each sha
     if fields is None:
         return None
     kind = fields.get("type")
-    if "parts" in fields or _is_part(fields):
+    if "parts" in fields:
         return View(_from_gemini(fields), "gemini")
+    if _is_part(fields):
+        return View(_from_gemini(fields), "part")
     if "role" in fields or not isinstance(kind, str):
         return View(fields, "chat")
     return _from_item(fields, kind)
@@ -228,6 +231,7 @@ _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
 
 def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
     given = fields.get("parts", (fields,)) or ()
+    given = given if fields_of(given) is None else (given,)
     # A value that is not iterable is refused where the content is read.
     content = [_part(part) for part in given] if isinstance(given, Iterable) else given
     role = fields.get("role") or "user"
@@ -387,22 +391,28 @@ def with_text(message: Any, view: View, path: Path, text: str) -> Any:
         at = ("output", *path[1:])
     elif view.shape == "llamaindex":
         at = ("blocks", *path[1:])
-    elif view.shape == "gemini":
+    elif view.shape in ("gemini", "part"):
         return _with_response(message, path, text)
     return replaced(message, at, lambda _: new)
 
 
 def _with_response(message: Any, path: Path, text: str) -> Any:
     """Return a copy of a content of Gemini's with another text of a function's response."""
-    at: Path = ("parts", path[1])
-    part = _at(message, at) if _has(message, "parts") else message
-    at = at if _has(message, "parts") else ()
+    at = part_path(message, path[1])
+    part = _at(message, at)
     key = next(key for key in _RESPONSES if _has(part, key))
 
     def changed(response: Any) -> Any:
         return {response_text(response)[1] or "output": text}
 
     return replaced(message, (*at, key, "response"), changed)
+
+
+def part_path(message: Any, place: int | str) -> Path:
+    """Return where the part at a *place* of a content of Gemini's is; a part alone is itself."""
+    if not _has(message, "parts"):
+        return ()
+    return ("parts",) if fields_of(_get(message, "parts")) is not None else ("parts", place)
 
 
 def _has(value: Any, key: str) -> bool:

@@ -93,8 +93,7 @@ class Item:
         if self.is_plain:
             history.add_plain(self.number, self.role)
         elif self.section is None and not self.is_system:
-            is_item = self.shape in ("item", "output")
-            history.add(self.number, self.role, self.calls, self.results, self.others, is_item)
+            history.add(self.number, self.role, self.calls, self.results, self.others, self.shape)
 
 
 @dataclass(slots=True)
@@ -304,7 +303,7 @@ def read_item(key: str, number: int, value: Any) -> Item:
 
 def _view(key: str, number: int, value: Any) -> View:
     if isinstance(value, str) and key != "messages":
-        return View({"role": "user", "content": value}, "chat")
+        return View({"role": "user", "content": value}, "part" if key == "contents" else "chat")
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         return View({**value, "content": ""}, "chat")
     view = view_of(value)

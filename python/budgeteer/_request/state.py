@@ -12,7 +12,7 @@ from budgeteer._layout.section import Section
 from budgeteer._messages.frames import Rule
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.turn import MARKER
-from budgeteer._messages.views import Slot, replaced, slots_of, with_text
+from budgeteer._messages.views import Path, Slot, part_path, replaced, slots_of, with_text
 from budgeteer._output.output import EMPTY, fit_output
 from budgeteer._pack.packer import Packer
 from budgeteer._request.read import Item
@@ -154,8 +154,10 @@ class Entry:
                 value = with_text(value, view, result.slot.path, result.text)
         if self.chunks is not None:
             at, text = self.item.at, self.chunks
-            key = "parts" if view.shape == "gemini" else "content"
-            path = (key,) if at is None else (key, at, "text")
+            path: Path = ("content",)
+            if at is not None:
+                is_part = view.shape in ("gemini", "part")
+                path = (*(part_path(value, at) if is_part else ("content", at)), "text")
             value = replaced(value, path, lambda _: text)
         return value
 

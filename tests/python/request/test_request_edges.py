@@ -6,7 +6,13 @@ from types import MappingProxyType
 
 import pytest
 
-from budgeteer import BudgetExhaustedError, InvalidArgumentError, Section, fit_request
+from budgeteer import (
+    BudgetExhaustedError,
+    InvalidArgumentError,
+    Section,
+    fit_request,
+    trim_messages,
+)
 
 QUESTION = {"role": "user", "content": "Green tea?"}
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {}}}
@@ -137,6 +143,55 @@ def test_a_section_beside_a_text():
     assert "Green tea is mild." == fitted(request).request["messages"][0]["content"][0]["text"]
     (message,) = fitted(request, 11).request["messages"]
     assert [{"type": "text", "text": ""}, text] == message["content"]
+
+
+def test_parts_of_gemini_in_a_row_are_one_message():
+    """They stay and leave together, as Gemini's client sends them as one content."""
+    call = {"function_call": {"name": "read", "args": {}}}
+    answer = {"function_response": {"name": "read", "response": {"output": "tea"}}}
+    old = [{"text": "tea " * 30}, call, call, answer, answer, {"text": "And rye?"}, "Or oat?"]
+    new = ["rye " * 9, {"text": "Green tea?"}, "In a word."]
+    contents = [*old, {"role": "model", "parts": [{"text": "Yes."}]}, *new]
+    left = [
+        fitted({"contents": contents}, window).request["contents"] for window in range(34, 110)
+    ]
+    assert {3, 11} == {len(items) for items in left}
+    assert all(items[-3:] == new for items in left)
+    with pytest.raises(BudgetExhaustedError):
+        fitted({"contents": contents}, 20)
+    texts = [{"text": text} for text in ("rye " * 9, "Green tea?")]
+    with pytest.raises(BudgetExhaustedError):
+        trim_messages(texts, 15, counter="words")
+
+
+def test_a_content_of_gemini_with_one_part_beside_a_list():
+    """A part that stands for the list of parts counts as that list, and can be cut and packed."""
+    call = {"function_call": {"name": "read", "args": {}}}
+    answer = {"function_response": {"name": "read", "response": {"output": "tea " * 90}}}
+    section = Section("context", query="tea", chunks=["Green tea is mild."])
+    parts = [{"text": "Green tea?"}, call, answer, {"text": section}]
+    roles = ["user", "model", "user", "user"]
+
+    def request(shown):
+        contents = [
+            {"role": role, "parts": shown(part)} for role, part in zip(roles, parts, strict=True)
+        ]
+        return {"contents": contents, "systemInstruction": {"parts": shown({"text": "tea " * 9})}}
+
+    for window in (999, 80):
+        one, listed = (fitted(request(shown), window) for shown in (dict, lambda part: [part]))
+        assert listed.total_tokens == one.total_tokens
+        assert [content["parts"][0] for content in listed.request["contents"]] == [
+            content["parts"] for content in one.request["contents"]
+        ]
+
+
+def test_a_section_in_a_part_of_gemini_by_itself():
+    """Its chunks stand in the text of the part."""
+    section = Section("context", query="tea", chunks=["Green tea is mild."])
+    for contents in ([{"text": section}, "Green tea?"], [{"text": section}]):
+        made = fitted({"contents": contents}).request["contents"]
+        assert [{"text": "Green tea is mild."}, *contents[1:]] == made
 
 
 def test_the_shape_of_the_request_stays():
