@@ -381,7 +381,8 @@ def without_results(message: Any, numbers: Container[int]) -> Any:
         parts = [part for i, part in enumerate(content) if i not in dropped]
         return tuple(parts) if isinstance(content, tuple) else parts
 
-    return replaced(message, ("parts" if view.shape == "gemini" else "content",), kept)
+    key = {"gemini": "parts", "output": "output"}.get(view.shape, "content")
+    return replaced(message, (key,), kept)
 
 
 def with_text(message: Any, view: View, path: Path, text: str) -> Any:

@@ -102,9 +102,9 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
                 f"{where} is a function, whose schema only its client knows: give its declaration"
             )
         fields = tool if type(tool) is dict else mapping(where, tool)
-        declared = next((fields[key] for key in _DECLARATIONS if fields.get(key)), None)
+        declared = next((key for key in _DECLARATIONS if fields.get(key)), None)
         if declared is not None:
-            plain += declared
+            plain += _validate.batch(f"{where}[{declared!r}]", fields[declared])
         elif any(key in fields for key in ("function", "input_schema", "parameters")) or (
             fields.get("type") in (None, "function") and "name" in fields
         ):

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._layout.section import Section
 from budgeteer._messages.history import History, ties_of
-from budgeteer._messages.messages import SYSTEM_ROLES, Message, role_of
+from budgeteer._messages.messages import CALLS, SYSTEM_ROLES, Message, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping, text_key
 from budgeteer._messages.views import Shape, View, view_of
 from budgeteer.errors import InvalidArgumentError
@@ -263,7 +263,7 @@ def _is_anthropic(reading: Reading) -> bool:
     for item in reading.items:
         if item.calls or item.results:
             content = item.fields.get("content")
-            if "tool_calls" in item.fields or item.fields.get("role") in RESULT_ROLES:
+            if any(key in item.fields for key in CALLS) or item.role in RESULT_ROLES:
                 return False
             return isinstance(content, (list, tuple))
     return any("input_schema" in (fields_of(tool) or {}) for tool in reading.tools)

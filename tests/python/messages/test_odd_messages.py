@@ -72,6 +72,16 @@ def test_a_result_of_plain_texts(content):
     assert fit_request(request, context_window=60, counter="words").request is request
 
 
+def test_a_result_of_anthropics_in_an_output():
+    """It is left out where its call is missing, and the output that it is in stays."""
+    call = {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{}"}
+    lost = {"type": "tool_result", "tool_use_id": "lost", "content": "tea"}
+    said = {"type": "input_text", "text": "rye"}
+    output = {"type": "function_call_output", "call_id": "a", "output": [lost, said]}
+    left = trim_messages([QUESTION, call, output], 60, counter="words")
+    assert [QUESTION, call, {**output, "output": [said]}] == left
+
+
 def test_a_text_of_a_list_is_cut():
     """A text that is an item of a result's list is cut in its place."""
     messages = [QUESTION, CALL, result(["tea " * 300, "end"])]

@@ -385,6 +385,11 @@ def test_limits_of_a_model():
         ({"input": "a", "previous_response_id": "b"}, {}, "only the provider has"),
         ({"contents": "a", "config": {"tools": [print]}}, {}, "give its declaration"),
         ({"messages": [], "tools": [7]}, {}, "request['tools'][0] must be a mapping, not int"),
+        (
+            {"contents": "a", "tools": [{"functionDeclarations": 7}]},
+            {},
+            "request['tools'][0]['functionDeclarations'] must be a sequence, not int",
+        ),
         ({"messages": [], "max_tokens": "9"}, {}, "must be an int, not str"),
         ({"messages": []}, {"order": ["tools"]}, "order[0] must be one of 'mask_results'"),
         ({"messages": []}, {"order": ["history", "history"]}, "order[1] repeats 'history'"),

@@ -108,6 +108,14 @@ def test_a_schema_of_objects():
         fitted(chat(response_format=wrong))
 
 
+def test_a_call_of_openais_older_kind_beside_a_list():
+    """A list of parts beside it does not make the request Anthropic's."""
+    said = [{"type": "text", "text": "I read it."}]
+    older = {"role": "assistant", "content": said, "function_call": {"name": "read"}}
+    answer = {"role": "function", "name": "read", "content": "tea"}
+    assert "openai_chat" == fitted(chat(messages=[QUESTION, older, answer])).report.provider
+
+
 def test_texts_around_a_result():
     """What a result holds beside its texts counts with the history, and is never cut."""
     parts = [
