@@ -143,8 +143,9 @@ def abandon_output() -> None:
 
 
 def json_of(name: str) -> Any:
+    text = read(name)
     try:
-        return parse_json(read(name))
+        return parse_json(text)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{shown(name)}: {error}") from None
 

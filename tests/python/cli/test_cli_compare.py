@@ -49,11 +49,14 @@ def test_errors(files, capsys, tmp_path):
     packed(capsys, chunks, two, 4, "--dropped", "1")
     other = tmp_path / "other.json"
     other.write_text("[]", encoding="utf-8")
+    odd = tmp_path / "odd.json"
+    odd.write_bytes(b"\xff")
 
     for arguments, says in (
         ([one, two], f"{two} lists 1 of 2 dropped chunks: write it without --dropped"),
         ([other, one], f"{other} must be a packing that -o json wrote, not list"),
         ([one, tmp_path / "none"], "none"),
+        ([one, odd], f"budgeteer: error: {odd}: line 1: not UTF-8"),
         (["-", "-"], "only one of BEFORE and AFTER may be standard input"),
     ):
         assert 2 == main(["compare", *map(str, arguments)])
