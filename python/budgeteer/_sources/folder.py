@@ -144,8 +144,16 @@ def _walk(folder: Path, rules: tuple[_Rules, ...]) -> Iterator[PurePath]:
                 continue
             if is_folder:
                 waiting.append((path, inside))
-            elif entry.is_file():
+            elif _may_be_read(entry):
                 yield path.relative_to(folder)
+
+
+def _may_be_read(entry: os.DirEntry[str]) -> bool:
+    """Return whether it is a file, or a link of which only reading says what it is not."""
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself, or into a folder that is closed
+        return True
 
 
 def _is_ignored(path: Path, rules: tuple[_Rules, ...], *, is_folder: bool) -> bool:

@@ -1,5 +1,7 @@
 """Which files of a folder the commands read, and into which pieces they split them."""
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -108,6 +110,16 @@ def test_links(tmp_path):
     (tmp_path / "link.md").symlink_to(tmp_path / "a" / "x.md")
     (tmp_path / "gone.md").symlink_to(tmp_path / "nowhere")
     assert ["a/x.md", "link.md"] == names(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a permission there")
+def test_a_link_that_cannot_be_followed(tmp_path):
+    """It is named, and the files beside it are read."""
+    write(tmp_path, a_md="tea")
+    (tmp_path / "ring.md").symlink_to(tmp_path / "ring.md")
+    first, second = text_files([str(tmp_path)])
+    assert ("tea", "") == (first.text, first.problem)
+    assert (None, os.strerror(errno.ELOOP)) == (second.text, second.problem)
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
