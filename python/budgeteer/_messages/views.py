@@ -234,7 +234,9 @@ def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
     given = given if fields_of(given) is None else (given,)
     # A value that is not iterable is refused where the content is read.
     content = [_part(part) for part in given] if isinstance(given, Iterable) else given
-    role = fields.get("role") or "user"
+    # Gemini's client takes a call by itself for the model's, and any other part for the user's.
+    has_call = "parts" not in fields and any(fields.get(key) is not None for key in _CALLS)
+    role = fields.get("role") or ("model" if has_call else "user")
     return {"role": "assistant" if role == "model" else role, "content": content}
 
 

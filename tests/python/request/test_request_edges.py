@@ -172,6 +172,19 @@ def test_parts_of_gemini_in_a_row_are_one_message():
         trim_messages(texts, 15, counter="words")
 
 
+def test_a_call_of_gemini_by_itself_is_the_models():
+    """It is no newer question than the one that it answers, which stays."""
+    call = {"function_call": {"name": "read", "args": {}}}
+    answer = {"function_response": {"name": "read", "response": {"output": "tea " * 90}}}
+    question = {"role": "user", "parts": [{"text": "Green tea?"}]}
+    older = {"role": "user", "parts": [{"text": "tea " * 30}]}
+    contents = [older, {"role": "model", "parts": [{"text": "Yes."}]}, question]
+    contents += [call, call, answer, answer]
+    for window in (80, 100):
+        assert question in fitted({"contents": contents}, window).request["contents"]
+        assert question in trim_messages(contents, window, counter="words")
+
+
 def test_a_content_of_gemini_with_one_part_beside_a_list():
     """A part that stands for the list of parts counts as that list, and can be cut and packed."""
     call = {"function_call": {"name": "read", "args": {}}}
