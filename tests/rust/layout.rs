@@ -306,6 +306,15 @@ fn what_meets_a_limit_leaves_the_rest_to_others() {
     assert_eq!(vec![10, 50, 40], resolve(100, &sections).tokens);
 }
 
+/// No more are dropped once what is left fits exactly.
+#[test]
+fn what_fits_exactly_stays() {
+    let least = Flex { min_tokens: 5, ..section(5, 0.0, 0.0) };
+    for (space, dropped) in [(15, vec![]), (10, vec![2]), (9, vec![2, 1]), (5, vec![2, 1])] {
+        assert_eq!(dropped, resolve(space, &[least; 3]).dropped);
+    }
+}
+
 #[test]
 fn grow_factors_below_1_leave_something_free() {
     let resolved = resolve(1_000, &[section(0, 0.25, 1.0), section(0, 0.5, 1.0)]);

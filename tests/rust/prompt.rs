@@ -293,6 +293,10 @@ fn wrong_sections_are_refused() {
             "section \"x\": role must be one of \"system\"",
         ),
         (
+            vec![Section::text("x", "").keep_results(2)],
+            "section \"x\": keep_results is for a section of messages",
+        ),
+        (
             vec![Section::fill("x", |n| Ok("a ".repeat(n + 1))).basis(9)],
             "the fill of section \"x\" answered a text of 6 tokens, more than the 5 that it was",
         ),
@@ -305,6 +309,17 @@ fn wrong_sections_are_refused() {
         let error = layout.fit(&Estimate::Words).unwrap_err();
         assert_eq!(ErrorKind::InvalidArgument, error.kind());
         assert!(error.to_string().starts_with(words), "{error}");
+    }
+}
+
+/// A fill may answer as many tokens as it is asked for.
+#[test]
+fn fills_are_taken_to_the_last_token() {
+    let text = Section::fill("x", |n| Ok(vec!["a"; n].join(" ")));
+    let messages = Section::fill("x", |n| Ok(vec![Message::user(vec!["a"; n].join(" "))]));
+    for section in [text, messages] {
+        let fitted = Layout::new(100).section(section.basis(9)).fit(&Estimate::Words).unwrap();
+        assert_eq!(9, fitted.used_tokens["x"]);
     }
 }
 

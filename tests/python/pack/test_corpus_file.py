@@ -271,7 +271,7 @@ def test_layout(path):
     data = path.read_bytes()
 
     assert b"budgeteer corpus" == data[:16]
-    assert (4, 1, len(data), 0) == struct.unpack("<IIQQ", data[16:40])
+    assert (5, 1, len(data), 0) == struct.unpack("<IIQQ", data[16:40])
     sizes = list(struct.unpack("<20Q", data[40:200]))
     assert len(data) == 40 + 160 + 8 + 8 + sum(sizes) + 8  # one block has one hash
     words, headings, runs = [20, 3, 1], [0, 0, 0], [0, 0, 0]
