@@ -39,7 +39,9 @@ static GOOD: LazyLock<Good> = LazyLock::new(|| {
             .title(format!("Tea {}", place % 3))
             .score(f64::from(place % 4))
     });
-    Corpus::new(chunks).save(path()).expect("it is saved");
+    // A word that all have has a list of two blocks.
+    let others = (9..140).map(|place: u32| Chunk::new(format!("Tea {place}")));
+    Corpus::new(chunks.chain(others)).save(path()).expect("it is saved");
     let file = fs::read(path()).expect("it is there");
     Good { answers: answers(), file }
 });
