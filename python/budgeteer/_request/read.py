@@ -192,17 +192,17 @@ def read_request(request: object, known: Any = None) -> Reading:
             f"'input' (OpenAI's Responses) and 'contents' (Gemini), not {_listed(found)}"
         )
     key = found[0]
-    for name in _REFERS:
-        if request.get(name) is not None:
-            raise InvalidArgumentError(
-                f"request[{name!r}] stands for messages that only the provider has, so their "
-                "tokens are not known: send the messages themselves"
-            )
     places: list[Mapping[str, Any]] = [request]
     for name in _CONFIGS if key == "contents" else ():
         config = request.get(name)
         if config is not None:
             places.append(mapping(f"request[{name!r}]", config))
+    for name in _REFERS:  # in the `config` of Google's client, too
+        if any(place.get(name) is not None for place in places):
+            raise InvalidArgumentError(
+                f"request[{name!r}] stands for messages that only the provider has, so their "
+                "tokens are not known: send the messages themselves"
+            )
     reading = Reading(request, _KEYS[key], key, [], History(), _places=places)  # type: ignore[arg-type]
     values = request[key]
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):

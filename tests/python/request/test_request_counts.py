@@ -383,6 +383,8 @@ def test_limits_of_a_model():
         ({"input": [{"type": 3}]}, {}, "input[0]['role'] must be a str, not None"),
         ({"contents": [{"parts": [{"text": 3}]}]}, {}, "contents[0]['content'][0]['text'] must"),
         ({"input": "a", "previous_response_id": "b"}, {}, "only the provider has"),
+        ({"contents": "a", "cachedContent": "b"}, {}, "only the provider has"),
+        ({"contents": "a", "config": {"cached_content": "b"}}, {}, "only the provider has"),
         ({"contents": "a", "config": {"tools": [print]}}, {}, "give its declaration"),
         ({"messages": [], "tools": [7]}, {}, "request['tools'][0] must be a mapping, not int"),
         (
