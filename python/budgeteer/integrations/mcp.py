@@ -25,7 +25,7 @@ from budgeteer._pack.packer import Packer
 from budgeteer._rank.rankings import Lexical
 from budgeteer._sources.folder import passed_over, text_files, unread
 from budgeteer._sources.pieces import pieces_of
-from budgeteer.errors import BudgeteerError, InvalidArgumentError
+from budgeteer.errors import BudgeteerError, BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
 
 try:
@@ -158,6 +158,8 @@ def _cut(
         if message.startswith("value "):
             message = f"text {message.removeprefix('value ')}"
         raise InvalidArgumentError(message) from None
+    except BudgetExhaustedError:  # not even an empty array, whose name here is another
+        made = ""
     if text and not made:
         raise InvalidArgumentError(
             f"nothing of the text fits into {max_tokens} tokens: ask for more"

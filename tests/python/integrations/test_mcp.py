@@ -106,6 +106,8 @@ def test_wrong_arguments():
         ("count", {"text": "tea", "model": 3}, "model must be a str, not int"),
         ("cut", {"text": "tea " * 9, "max_tokens": 1},
          "nothing of the text fits into 1 tokens: ask for more"),
+        ("cut", {"text": "[1, 2]", "max_tokens": 0},
+         "nothing of the text fits into 0 tokens: ask for more"),
     ],
 )  # fmt: skip
 def test_what_a_call_gets_wrong(tool, given, told):
