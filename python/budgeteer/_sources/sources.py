@@ -53,7 +53,7 @@ class Directory:
     pattern: str = PATTERN
 
     def read(self) -> list[Chunk]:
-        """Return the sections of all files, by the files' relative paths; warn of no file."""
+        """Return the sections of all files, by the files' relative paths; warn of what is lost."""
         chunks = []
         files = sorted(self._files())
         if not files:  # else a folder of other texts would answer nothing, and nobody would know
@@ -62,9 +62,13 @@ class Directory:
                 one_line(f"{self.name}: no file in the folder matches pattern {self.pattern!r}"),
                 extra={"code": "no_files", "source": self.name, "pattern": self.pattern},
             )
+        odd: list[str] = []
         for relative in files:
             path = self.path / relative
-            text = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+            data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+            text = data.decode("utf-8", "replace")
+            if text.encode() != data:
+                odd.append(relative)
             mtime = path.stat().st_mtime
             chunks += [
                 Chunk(
@@ -76,6 +80,13 @@ class Directory:
                 )
                 for n, (title, section) in enumerate(split_markdown(text, path.stem))
             ]
+        if odd:  # its words match nothing, and nobody would know
+            more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+            log().warning(
+                "%s",
+                one_line(f"{self.name}: not UTF-8, so characters are lost: {odd[0]}{more}"),
+                extra={"code": "not_utf8", "source": self.name, "files": len(odd)},
+            )
         return chunks
 
     def _files(self) -> Iterator[str]:

@@ -188,14 +188,21 @@ def test_sections_are_numbered_by_file(configured):
     assert ["a.md#0", "a.md#1", "c.md#0"] == [chunk.id for chunk in config.chunks()]
 
 
-def test_odd_bytes_in_markdown_are_replaced(configured):
-    """A byte order mark goes, and what is not UTF-8 becomes U+FFFD; neither is an error."""
+def test_odd_bytes_in_markdown_are_replaced(configured, caplog, tmp_path):
+    """A byte order mark goes; what is not UTF-8 becomes U+FFFD, with a warning, and no error."""
     config = configured(
         "sources: [{type: directory, path: .}]",
         **{"a.md": b"\xef\xbb\xbf## Tea\r\nGr\xfcn.\r\n"},
     )
     (chunk,) = config.chunks()
     assert ("Tea", "## Tea\nGr\ufffdn.") == (chunk.title, chunk.text)
+    assert [".: not UTF-8, so characters are lost: a.md"] == caplog.messages
+    assert ("not_utf8", 1) == (caplog.records[0].code, caplog.records[0].files)
+    (tmp_path / "b.md").write_bytes(b"\xff")
+    (tmp_path / "c.md").write_bytes("Gr\ufffdn".encode())
+    caplog.clear()
+    assert 3 == len(config.chunks())
+    assert [".: not UTF-8, so characters are lost: a.md and 1 more"] == caplog.messages
 
 
 def test_json_lines_are_read_field_by_field(configured):
