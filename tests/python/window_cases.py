@@ -121,6 +121,17 @@ TOOLS = {
     "nested": [WEATHER],
     "openai": [{"type": "function", "function": WEATHER}, {"name": "now", "parameters": {}}],
     "anthropic": [{"name": "find", "input_schema": WEATHER["parameters"]}],
+    "classes": [
+        {
+            "name": "send",
+            "parameters": {
+                "$defs": {"Place": {"type": "object", "properties": {"zip": {"type": "string"}}}},
+                "type": "object",
+                "properties": {"to": {"$ref": "#/$defs/Place"}},
+            },
+        },
+        {"name": "either", "input_schema": {"anyOf": [{"type": "object"}], "$defs": {}}},
+    ],
     "odd": [
         {
             "name": "odd",

@@ -46,6 +46,9 @@ _SIMPLE = {
     "integer": "number",
 }
 
+_BESIDE = ("$defs", "definitions", "$ref", "allOf", "anyOf", "oneOf")
+"""Where a tool's schema says more of its fields, as that of nested classes does in ``$defs``."""
+
 Counter: TypeAlias = str | Callable[[str], int] | TokenCounter
 
 Message: TypeAlias = Mapping[str, Any]
@@ -503,10 +506,12 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
         schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
         if tool.get("description"):
             lines.append(f"// {_validate.text(f'{where}[description]', tool['description'])}")
-        if schema.get("properties"):
-            where = f"{where}[{key!r}]"
-            fields = _properties(where, schema, 0)
-            lines += [f"type {called} = (_: {{", fields, "}) => any;", ""]
+        where = f"{where}[{key!r}]"
+        fields = [_properties(where, schema, 0)] if schema.get("properties") else []
+        if rest := {part: schema[part] for part in schema if part in _BESIDE and schema[part]}:
+            fields.append(as_json(where, rest))
+        if fields:
+            lines += [f"type {called} = (_: {{", *fields, "}) => any;", ""]
         else:
             lines += [f"type {called} = () => any;", ""]
     return "\n".join([*lines, "} // namespace functions"])

@@ -1,6 +1,7 @@
 """Counting messages, images and tools: the published rules, and every shape they come in."""
 
 import base64
+import json
 import struct
 from contextlib import suppress
 
@@ -334,6 +335,25 @@ def test_tools_are_rendered_as_typescript():
         "type now = () => any;",
         "",
         "} // namespace functions",
+    ]
+
+
+def test_definitions_of_a_tool_are_rendered():
+    """What a schema defines for its fields, or instead of them, counts as its JSON."""
+    place = {"type": "object", "properties": {"zip": {"description": "Of the house"}}}
+    field = {"to": {"$ref": "#/$defs/Place"}}
+    send = {"name": "send", "parameters": {"$defs": {"Place": place}, "properties": field}}
+    either = {"name": "either", "parameters": {"anyOf": [place], "$defs": {}}}
+    assert render_tools("tools", [send, either]).splitlines()[2:-1] == [
+        "type send = (_: {",
+        'to?: {"$ref": "#/$defs/Place"},',
+        json.dumps({"$defs": {"Place": place}}),
+        "}) => any;",
+        "",
+        "type either = (_: {",
+        json.dumps({"anyOf": [place]}),
+        "}) => any;",
+        "",
     ]
 
 

@@ -7,6 +7,10 @@ use super::values::{DEEPEST, deeper, is_true, object, string, to_text};
 use crate::error::Error;
 use crate::messages::Tool;
 
+/// Where a tool's schema says more of its fields, as that of nested structs
+/// does in `$defs`.
+const BESIDE: [&str; 6] = ["$defs", "definitions", "$ref", "allOf", "anyOf", "oneOf"];
+
 impl Tool {
     /// Reads a tool in the shape of OpenAI (with or without `function` around
     /// it) or of Anthropic (`input_schema`). Only with the feature `json`.
@@ -55,10 +59,19 @@ impl Tool {
     /// is not an object, or is nested deeper than 100.
     pub fn parameters(mut self, schema: &Value) -> Result<Self, Error> {
         let fields = object("parameters", schema)?;
-        self.fields = match fields.get("properties") {
-            Some(properties) if is_true(properties) => Some(render_properties(fields, 0, 0)?),
-            _ => None,
-        };
+        let mut parts = Vec::new();
+        if fields.get("properties").is_some_and(is_true) {
+            parts.push(render_properties(fields, 0, 0)?);
+        }
+        let is_beside =
+            |(key, value): &(&String, &Value)| BESIDE.contains(&key.as_str()) && is_true(value);
+        let beside =
+            fields.iter().filter(is_beside).map(|(key, value)| (key.clone(), value.clone()));
+        let rest: Map<String, Value> = beside.collect();
+        if !rest.is_empty() {
+            parts.push(to_text("parameters", &Value::Object(rest))?);
+        }
+        self.fields = if parts.is_empty() { None } else { Some(parts.join("\n")) };
         Ok(self)
     }
 }
