@@ -81,6 +81,11 @@ class Part:
             )
         if self._output.is_dir():
             raise InvalidArgumentError(f"--output: {output!r} is a folder, not a file")
+        if self.folder.is_file():
+            raise InvalidArgumentError(
+                f"--output: {str(self.folder)!r} is a file, and the rows are in a folder of that "
+                "name until all is packed: move it, or give another name"
+            )
         with self._writing():
             self.folder.mkdir(exist_ok=True)
             self._lock: IO[bytes] = (self.folder / _LOCK).open("ab")

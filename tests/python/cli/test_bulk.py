@@ -253,6 +253,7 @@ def test_tables_of_other_types(run):
         (["-o", "in.jsonl"], "--output must not be the input: give another name"),
         (["-o", "gone/out.jsonl"], "--output: there is no folder 'gone'; make it first"),
         (["-o", "folder.jsonl"], "--output: 'folder.jsonl' is a folder, not a file"),
+        (["-o", "b.jsonl"], "--output: 'b.jsonl.part' is a file, and the rows are in a folder of"),
         (["-o", "out.csv"], "argument -o/--output: must be one of 'text', "),
         (["--min-score", "auto", "--ranking", "keyword"], "--min-score auto is for --ranking"),
     ],
@@ -261,6 +262,7 @@ def test_tables_of_other_types(run):
 def test_bad_arguments_are_refused(refused, arguments, message):
     """Each by one line, and nothing is written."""
     Path("folder.jsonl").mkdir()
+    Path("b.jsonl.part").touch()
     lines({"query": "", "chunks": []})
     before = names()
     assert refused("pack", "--input", "in.jsonl", "-o", "out.jsonl", *arguments).startswith(
