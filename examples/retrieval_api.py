@@ -33,13 +33,13 @@ HERE = Path(__file__).parent
 TIMEOUT = 5.0
 
 
-class Query(BaseModel):
+class Query(BaseModel, extra="forbid"):
     """A user's question."""
 
     query: str = Field(max_length=100_000)
 
 
-class Model(BaseModel):
+class Model(BaseModel, extra="forbid"):
     """The model that answers from now on."""
 
     model: str = Field(max_length=200)

@@ -123,3 +123,14 @@ def test_a_swap(url):
     assert 422 == call(f"{url}/model", {"model": ""}, "PUT")[0]
     assert 128_000 == call(f"{url}/retrieve", {"query": "q"})[1]["tokens"]["context_window"]
     assert 200 == call(f"{url}/model", {"model": "gpt-4", "max_output_tokens": 9}, "PUT")[0]
+
+
+def test_a_misspelt_field(url):
+    """A field that is not there is an error that names it, and changes nothing."""
+    for path, body, method in (
+        ("retrieve", {"query": "tea", "querry": "rye"}, "POST"),
+        ("model", {"model": "gpt-4o", "max_output_token": 9}, "PUT"),
+    ):
+        status, answer = call(f"{url}/{path}", body, method)
+        assert 422 == status
+        assert f"body.{[*body][1]}: Extra inputs are not permitted" == answer["message"]
