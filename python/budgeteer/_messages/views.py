@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from budgeteer import _validate
 from budgeteer._messages import shapes
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, text_key
 from budgeteer.errors import InvalidArgumentError
@@ -270,7 +271,13 @@ def _part(value: object) -> dict[str, Any]:
 
 def _response(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return a function's response, its media beside its text."""
-    content: Any = response_text(answer.get("response"))[0]
+    given = answer.get("response")
+    if given is not None and fields_of(given) is None:  # its text would count nothing
+        raise InvalidArgumentError(
+            "the response of a function must be a mapping, such as {'output': ...}, not "
+            f"{_validate.type_name(given)}"
+        )
+    content: Any = response_text(given)[0]
     media = answer.get("parts")
     if media:
         if not isinstance(media, (list, tuple)):

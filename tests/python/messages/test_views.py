@@ -236,6 +236,15 @@ def test_odd_parts_of_frameworks():
         view_of({"role": "user", "parts": [part]})
 
 
+@pytest.mark.parametrize(("given", "kind"), [("tea " * 99, "str"), (["tea"] * 99, "list")])
+def test_a_response_of_a_function_is_a_mapping(given, kind):
+    """Another would count nothing; what Gemini refuses, and a gateway may send, is an error."""
+    part = {"functionResponse": {"name": "read", "response": given}}
+    said = rf"a function must be a mapping, such as \{{'output': ...\}}, not {kind}"
+    with pytest.raises(InvalidArgumentError, match=said):
+        view_of({"role": "user", "parts": [part]})
+
+
 def test_an_approval_stays_with_its_request():
     """Neither is kept without the other, whatever stands between them."""
     request = {"type": "mcp_approval_request", "id": "m1", "name": "read", "arguments": "{}"}
