@@ -54,7 +54,7 @@ def assert_fits(
     what, tokens = _counted(fitted, counter)
     tell = observer.get()
     if tell is not None:
-        tell(tokens, limit)
+        tell(int(tokens), limit)  # workers of pytest-xdist send no subclass of int
     if tokens > limit:
         raise AssertionError(
             f"{what} {_tokens(tokens)} under {_name(counter)}, {tokens - limit:,} above the limit "

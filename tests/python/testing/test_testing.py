@@ -154,6 +154,9 @@ def test_over():
 def test_room():
     assert_fits("a", "words", 4)
 
+def test_messages():
+    assert_fits([{"role": "user", "content": "tea"}], "words", 40)
+
 def test_none():
     pass
 """
@@ -172,9 +175,10 @@ def test_the_report(pytester, workers):
             "150.0%  3 of 2 tokens  test_the_report.py::test_over",
             "100.0%  3 of 3 tokens  test_the_report.py::test_full, the fullest of 2 checks",
             " 25.0%  1 of 4 tokens  test_the_report.py::test_room",
+            " 20.0%  8 of 40 tokens  test_the_report.py::test_messages",
         ]
     )
-    ran.assert_outcomes(passed=3, failed=1)
+    ran.assert_outcomes(passed=4, failed=1)
     assert "test_none" not in ran.stdout.str()
 
 
