@@ -338,6 +338,41 @@ SLOW = {
 }
 
 
+@pytest.mark.parametrize("function", [Template, lambda write: Prompt(lambda kept: write(*kept))])
+@pytest.mark.parametrize("key", ["text", "content", "page_content"])
+def test_functions_get_the_fields(backend, function, key):
+    """A function gets the text by its own name, and then the other fields that are read."""
+    chunk = {"score": 0.5, "mtime": 3.0, "id": 7, "kind": None, "year": 5, "source": "a.md"}
+    table = pa.table({"chunks": [[{**chunk, "title": "Tea", key: "Leaves."}]]})
+
+    packed = pack_table(
+        table,
+        99,
+        query=None,
+        ranking="input",
+        template=function(lambda *chunk: str(chunk[0]) if chunk else ""),
+    )
+
+    read = {key: "Leaves.", "title": "Tea", "source": "a.md", "id": 7, "score": 0.5}
+    assert [str(read | {"metadata": {"mtime": 3.0}})] == pa.table(packed)["text"].to_pylist()
+
+
+def test_functions_get_chunks_of_one_shape(backend):
+    """Where some rows of a long table have no label, a function gets mappings of all."""
+    title, options = ["T", None], {"query": None, "ranking": "input"}
+    table = pa.table({"day": ["mon", "mon"], "body": ["Tea.", "Rye."], "title": title})
+    written = Template(lambda chunk: f"{chunk}", separator="\n")
+
+    for columns, expected in (
+        (["day", "body", "title"], "{'text': 'Tea.', 'title': 'T'}\n{'text': 'Rye.'}"),
+        (["day", "body"], "Tea.\nRye."),
+    ):
+        found = pack_table(
+            table.select(columns), 99, chunks="body", group_by="day", template=written, **options
+        )
+        assert [expected] == pa.table(found)["text"].to_pylist()
+
+
 @pytest.mark.parametrize("options", SLOW.values(), ids=SLOW)
 def test_functions_of_the_caller(backend, options):
     """With a function of the caller's, rows are packed as a packer packs them, too."""

@@ -50,6 +50,7 @@ Wants: TypeAlias = tuple[bool, bool, bool, bool, bool, bool]
 
 _LABELS = ("title", "source", "kind")
 _NUMBERS = ("score", "position", "mtime")
+_SHOWN = (*_LABELS, "id", "score", "position")
 _MOST = 2**32
 """No corpus has more chunks."""
 
@@ -79,13 +80,14 @@ class Chunk:
     name: str = ""
 
     def object(self) -> Any:
-        """Return the chunk as a packer takes it."""
-        text = self.fields["text"]
-        found = {name: value for name, value in self.fields.items() if value is not None}
-        mtime = found.pop("mtime", None)
+        """Return the chunk as a packer takes it, and as a function of the caller's gets it."""
+        text, mtime = self.fields["text"], self.fields.get("mtime")
+        shown = {name: self.fields.get(name) for name in _SHOWN}
+        found = {name: value for name, value in shown.items() if value not in (None, BROKEN)}
         if mtime is not None:
             found["metadata"] = {"mtime": mtime}
-        return text if not self.name and found.keys() == {"text"} else found
+        # The text has its own name, which is what a function of the caller's asks for.
+        return {self.name or "text": text, **found} if self.name or len(self.fields) > 1 else text
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,16 @@ impl Fields {
         })
     }
 
+    /// Returns whether chunks have no field beside their texts.
+    pub(super) fn are_texts_alone(&self) -> bool {
+        let labels = [&self.title, &self.source, &self.kind];
+        let numbers = [&self.score, &self.position, &self.mtime];
+        self.text_name.is_empty()
+            && self.id.is_none()
+            && labels.iter().all(|label| label.is_none())
+            && numbers.iter().all(|number| number.is_none())
+    }
+
     /// Adds the other fields, but those that are taken for something else.
     fn with(
         mut self,

@@ -216,6 +216,9 @@ impl Row<'_> {
         let strings =
             [("title", &fields.title), ("source", &fields.source), ("kind", &fields.kind)];
         let chunk = PyDict::new(py);
+        // The text has its own name, which is what a function of the caller's asks for.
+        let name = if fields.text_name.is_empty() { "text" } else { fields.text_name };
+        chunk.set_item(name, &text)?;
         for (name, column) in strings {
             if let Some(Ok(Some(found))) = column.as_ref().map(|column| column.get(place)) {
                 chunk.set_item(name, found)?;
@@ -244,10 +247,6 @@ impl Row<'_> {
             metadata.set_item(intern!(py, "mtime"), found)?;
             chunk.set_item(intern!(py, "metadata"), metadata)?;
         }
-        if fields.text_name.is_empty() && chunk.is_empty() {
-            return Ok(text);
-        }
-        chunk.set_item(intern!(py, "text"), text)?;
-        Ok(chunk.into_any())
+        Ok(if fields.are_texts_alone() { text.into_any() } else { chunk.into_any() })
     }
 }
