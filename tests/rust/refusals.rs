@@ -1,11 +1,12 @@
 //! Counters and orders that make no sense are refused wherever that can be told.
 #![allow(clippy::unwrap_used)] // an unexpected value fails its test
 
+use budgeteer::presets::context_router;
 use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
-    Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order, OutputOptions, Packer,
-    Scaled, Section, TokenCounter, Trim, fit_output,
+    Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order, OutputOptions, Overflow,
+    Packer, Scaled, Section, TokenCounter, Trim, fit_output,
 };
 
 /// A factor that is no number to multiply with counts nothing.
@@ -79,4 +80,21 @@ fn previous_packings_and_their_order_go_together() {
         service.retrieve("tea").unwrap_err().to_string(),
     ];
     assert!(said.iter().all(|error| error.contains("order must ")), "{said:?}");
+}
+
+/// The one packer that overruns its budget is named where a section packs with
+/// it.
+#[test]
+fn a_router_that_overruns_its_section_is_told_so() {
+    let chunks = ["x y z ".repeat(30), "a b".into()];
+    let router = context_router(15).overflow(Overflow::TruncateEnd);
+    let fit = |packer: Packer| {
+        let section = Section::chunks("context", "x", &chunks, packer).grow(1.0);
+        Layout::new(20).section(section).fit(&Estimate::CharsDiv4)
+    };
+    let error = fit(router).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert!(error.to_string().contains("context_router overruns its budget"), "{error}");
+    let allocation = fit(Packer::new(15).overflow(Overflow::TruncateEnd)).unwrap();
+    assert!(allocation.total_tokens <= 20);
 }

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
+from budgeteer._codes import SUM_OF_PARTS
 from budgeteer._count.counter import TokenCounter
 from budgeteer._layout.select import (
     SELECTS,
@@ -446,13 +447,17 @@ class Part:
             raise InvalidArgumentError(f"section {section.name[:80]!r}: {error}") from error
 
     def _other_counter(self, answer: object) -> str:
-        """Return what to say of a packing that another counter has counted."""
+        """Return what to say of a packing that is too large: why, and what to do."""
         ours = self.counter
         if isinstance(answer, str):
             return f", counted by {ours.name[:80]!r}, the counter of the layout"
         prepared = getattr(answer, "_prepared", None)  # a pickled packing has none
-        if prepared is None or prepared.counter == ours:
+        if prepared is None:
             return ""
+        if prepared.counter == ours:
+            if prepared.policy[0] != SUM_OF_PARTS:
+                return ""
+            return ": a context_router overruns its budget, and a Packer does not"
         return (
             f": its packer counts by {prepared.counter.name[:80]!r}, the layout by "
             f"{ours.name[:80]!r}; give the packer the layout's counter, or the section query, "

@@ -332,6 +332,11 @@ impl Packer {
         self.plan.overflow == Overflow::Skip
     }
 
+    /// Returns whether a text may have more tokens than the budget.
+    pub(crate) fn overruns(&self) -> bool {
+        self.plan.is_sum_of_parts()
+    }
+
     /// Returns whether each text is packed only once.
     pub(crate) fn dedupes(&self) -> bool {
         self.plan.dedupe != Dedupe::Off

@@ -10,7 +10,7 @@ from support import chunk_lists, counters, on_both, using
 from test_layout import counted
 
 from budgeteer import Corpus, InvalidArgumentError, Layout, Packer, Section, get_counter
-from budgeteer.presets import agentic_rag, context_gate
+from budgeteer.presets import agentic_rag, context_gate, context_router
 from budgeteer.ranking import Embedding
 
 CHUNKS = [f"Chunk {i} about green tea and its leaves, steamed." for i in range(60)]
@@ -55,6 +55,20 @@ def test_a_text_that_counts_otherwise():
         fill = Section("x", fill=lambda _, answer=answer: answer, basis=8)
         with pytest.raises(InvalidArgumentError, match=r"that it was asked for$"):
             Layout(12, [fill], counter="words").fit()
+
+
+def test_a_router_that_overruns_is_told_so(backend):
+    """The one packer that overruns its budget is named, as no fill of the caller's did it."""
+    router = context_router(15, truncation="truncate_end")
+    chunks = ["x y z " * 30, "a b"]
+    given = Section("context", query="x", chunks=chunks, packer=router, grow=1)
+    called = Section("context", fill=lambda n: router.pack("x", chunks, max_tokens=n), grow=1)
+    counter = router.counter
+    for one in (given, called):
+        with pytest.raises(InvalidArgumentError, match="a context_router overruns its budget"):
+            Layout(20, [one], counter=counter).fit()
+    fits = replace(given, packer=Packer(15, overflow="truncate_end"))
+    assert Layout(20, [fits], counter=counter).fit().total_tokens <= 20
 
 
 @on_both

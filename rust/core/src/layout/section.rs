@@ -214,7 +214,14 @@ impl<'a> Section<'a> {
             })?;
             let most = packer.max_tokens.min(tokens);
             let packer = packer.clone().shared_counter(counter);
-            packer.pack_within(most, &query, chunks).map(Filling::from)
+            let packing = packer.pack_within(most, &query, chunks)?;
+            if packer.overruns() && packer.count(&packing.text) > tokens {
+                return Err(Error::shape(format!(
+                    "section {section:.80?}: its context_router overruns its budget, and \
+                     Packer::new does not"
+                )));
+            }
+            Ok(Filling::from(packing))
         };
         Self::new(name, Content::Fill(Box::new(fill)))
     }
