@@ -6,7 +6,7 @@ use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
     Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order, OutputOptions, Overflow,
-    Packer, Scaled, Section, TokenCounter, Trim, fit_output,
+    Packer, Ranking, Scaled, Section, TokenCounter, Trim, Vectors, fit_output,
 };
 
 /// A factor that is no number to multiply with counts nothing.
@@ -80,6 +80,25 @@ fn previous_packings_and_their_order_go_together() {
         service.retrieve("tea").unwrap_err().to_string(),
     ];
     assert!(said.iter().all(|error| error.contains("order must ")), "{said:?}");
+}
+
+/// A ranking that lacks vectors says which calls take them, and one that takes
+/// none, which rankings do.
+#[test]
+fn vectors_and_the_ranking_go_together() {
+    let chunks = ["Green tea.", "Rye bread."];
+    let vectors = Vectors::new(&[1.0], &[1.0, 0.5]).unwrap();
+    for ranking in [Ranking::Embedding, Ranking::Hybrid] {
+        let packer = Packer::new(50).ranking(ranking);
+        assert!(packer.pack_with_vectors("tea", &chunks, vectors).is_ok());
+        let error = packer.pack("tea", &chunks).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().contains("Packer::pack_with_vectors"), "{error}");
+        let corpus = Corpus::new(chunks.to_vec());
+        assert_eq!(error, packer.pack_corpus("tea", &corpus).unwrap_err());
+    }
+    let error = Packer::new(50).pack_with_vectors("tea", &chunks, vectors).unwrap_err();
+    assert!(error.to_string().contains("must not be given"), "{error}");
 }
 
 /// The one packer that overruns its budget is named where a section packs with

@@ -6,7 +6,12 @@ use crate::error::Error;
 use crate::ranking::{Own, RankBy};
 use crate::similarity::{Vectors, cosine_scores};
 
-const VECTORS: &str = "vectors are needed to rank by embedding, and for nothing else";
+const NEEDED: &str = "vectors are needed under Ranking::Embedding and under a Hybrid that weighs the \
+                      embedding: Packer::pack_with_vectors and Packer::pack_corpus_with_vectors \
+                      take them, a section's chunks and a service do not";
+
+const UNUSED: &str = "vectors must not be given under this ranking, which has no embedding: \
+                      Ranking::Embedding and a Hybrid that weighs the embedding take them";
 
 impl Packer {
     pub(super) fn keys_of<D: Document>(
@@ -28,7 +33,8 @@ impl Packer {
     ) -> Result<Vec<f64>, Error> {
         let needs = self.plan.ranking.needs();
         if needs.has_vectors != vectors.is_some() {
-            return Err(Error::shape(VECTORS.into()));
+            let problem = if needs.has_vectors { NEEDED } else { UNUSED };
+            return Err(Error::shape(problem.into()));
         }
         let mut keys = match vectors {
             None => Vec::new(),
