@@ -140,7 +140,8 @@ class Layout:
     model's chat template writes before the first: by OpenAI's rule 3 tokens. A section pays for
     its own messages and tools, with all they cost beside their texts.
 
-    Immutable, safe to share between threads, picklable unless a fill or the counter is not.
+    Immutable, safe to share between threads, picklable unless the counter or something in a
+    section is not: a fill, a packer, a corpus in memory.
 
     Args:
         context_window: The window in tokens; or a model's name or limits, which give the window,

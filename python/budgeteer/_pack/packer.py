@@ -52,9 +52,9 @@ class Packer:
     r"""
     Packs chunks into a budget, with options chosen once.
 
-    Immutable, thread-safe, and picklable unless its counter is not. For every
-    input and counter, ``packing.total_tokens`` is the count of exactly ``packing.text`` and at
-    most ``max_tokens - reserve_tokens``.
+    Immutable, thread-safe, and picklable unless a function or an embedder of the caller's in it
+    is not. For every input and counter, ``packing.total_tokens`` is the count of exactly
+    ``packing.text`` and at most ``max_tokens - reserve_tokens``.
 
     Args:
         max_tokens: The most tokens of the text, from 0 on.
