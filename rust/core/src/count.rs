@@ -5,7 +5,7 @@ use std::sync::Arc;
 use self::exact::GO_ON;
 use crate::error::Error;
 use crate::text::Text;
-use crate::wide::with_avx2;
+use crate::wide::with_widest;
 
 mod blocks;
 mod bpe;
@@ -294,7 +294,7 @@ impl Estimate {
 /// Sums of at most 255 fit a byte, so that the compiler counts in whole
 /// vectors.
 fn count_words(folded: &[u8]) -> u64 {
-    with_avx2!(count_starts(folded: &[u8]) -> u64)
+    with_widest!(count_starts(folded: &[u8]) -> u64)
 }
 
 #[inline(always)]

@@ -12,7 +12,7 @@
 
 use crate::text::classes::{Class, Classes};
 use crate::text::{OTHER, Text, Unit, is_space, with_units};
-use crate::wide::with_avx2;
+use crate::wide::with_widest;
 
 const LINE_ENDS: [char; 10] =
     ['\n', '\u{B}', '\u{C}', '\r', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -82,7 +82,7 @@ const BLOCK: usize = 32;
 
 /// Returns the places where a sentence may end.
 fn ends_of<U: Unit>(codes: &[U]) -> Vec<usize> {
-    with_avx2!(look::<U>(codes: &[U]) -> Vec<usize>)
+    with_widest!(look::<U>(codes: &[U]) -> Vec<usize>)
 }
 
 #[inline(always)]

@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::wide::with_avx2;
+use crate::wide::with_widest;
 
 pub(crate) mod classes;
 mod fold;
@@ -405,7 +405,7 @@ fn encode(code: u32) -> ([u8; 4], usize) {
 
 /// Counts with the widest instructions that the processor has.
 fn count_starts<U: Unit>(units: &[U]) -> usize {
-    with_avx2!(count_start_blocks::<U>(units: &[U]) -> usize)
+    with_widest!(count_start_blocks::<U>(units: &[U]) -> usize)
 }
 
 #[inline(always)]

@@ -6,7 +6,7 @@ use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
 use crate::text::letters::{DOT, DOTTED_I, SIGMA, Smalls, cases, small};
 use crate::text::{Text, Unit};
-use crate::wide::with_avx2;
+use crate::wide::with_widest;
 
 /// Stands for no character.
 pub(super) const NONE: u32 = 0;
@@ -125,7 +125,7 @@ fn hash([first, second]: [u32; 2]) -> u32 {
 /// Writes the hash of each unit and the one behind it, for all but the last,
 /// with the widest instructions that the processor has.
 pub(super) fn write_hashes<U: Unit>(units: &[U], out: &mut Vec<u32>) {
-    with_avx2!(hashes_of::<U>(units: &[U], out: &mut Vec<u32>));
+    with_widest!(hashes_of::<U>(units: &[U], out: &mut Vec<u32>));
 }
 
 #[inline(always)]
@@ -209,7 +209,7 @@ impl Fronts {
 /// Appends the lowest bits of each unit, with the widest instructions that the
 /// processor has.
 fn write_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
-    with_avx2!(extend_by_lows::<U>(units: &[U], out: &mut Vec<u8>));
+    with_widest!(extend_by_lows::<U>(units: &[U], out: &mut Vec<u8>));
 }
 
 #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::{BLOCK, OTHER, Text, Unit, decode, is_wide_space, letters};
-use crate::wide::with_avx2;
+use crate::wide::with_widest;
 
 impl<'a> Text<'a> {
     /// Returns one byte for each code point: ASCII as it is, Unicode whitespace
@@ -59,7 +59,7 @@ impl<'a> Text<'a> {
 
 /// Folds units with the widest instructions that the processor has.
 fn fold_units<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>) {
-    with_avx2!(fold_blocks::<U>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>));
+    with_widest!(fold_blocks::<U>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes>));
 }
 
 #[inline(always)]
