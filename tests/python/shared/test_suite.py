@@ -171,6 +171,8 @@ def test_what_differs_from_theaios_is_counted():
     assert pack.same_kept("English", cases) == "English: 2 of 2"
 
 
+# Where the group `bench` is installed, a peer that is measured warns of its end.
+@pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset:DeprecationWarning")
 def test_the_json_has_what_a_reader_needs(tmp_path, capsys):
     """The file has the format, the machine, versions and hashes, and each row by its columns."""
     file = tmp_path / "figures.json"
