@@ -235,8 +235,8 @@ impl Stemming {
     }
 
     /// Returns whether the first two characters of every word outside ASCII are
-    /// those of its stem, but for a `y` that is an `i` there, and such a stem is
-    /// not in ASCII either.
+    /// those of its stem, but for a `y` that is an `i` there; the third, too,
+    /// where one of both is outside ASCII; and such a stem is not in ASCII either.
     pub(crate) fn keeps_two(self) -> bool {
         languages().nth(self.place.into()) == Some("english")
     }
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     /// Every word outside ASCII begins with the first two characters of its
-    /// stem, in a language that says so.
+    /// stem, and the third outside ASCII, in a language that says so.
     #[test]
     fn words_keep_two_characters() {
         let english = Stemming::of("english").expect("there is one");
@@ -383,6 +383,8 @@ mod tests {
                             .iter()
                             .any(|word| word.chars().take(2).eq(stem.chars().take(2)));
                         assert!(is_kept && !stem.is_ascii(), "{word}: {stem}");
+                        let third = |word: &str| word.chars().nth(2).filter(|c| !c.is_ascii());
+                        assert_eq!(third(&word), third(&stem), "{word}: {stem}");
                     }
                 }
             }

@@ -1,11 +1,11 @@
-//! Words that are wanted, and a filter of their first two characters.
+//! Words that are wanted, and filters of their first characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
 use crate::text::letters::{DOT, DOTTED_I, SIGMA, Smalls, cases, small};
-use crate::text::{Text, Unit};
+use crate::text::{OTHER, Text, Unit};
 use crate::wide::with_widest;
 
 /// Stands for no character.
@@ -19,8 +19,8 @@ const Y: u32 = 0x79;
 /// most words that are compared one by one.
 const FEW: usize = 8;
 
-/// The same of scripts without spaces, which have more letters.
-const SOME: usize = 32;
+/// The same of pairs of scripts without spaces, which have more letters.
+const SOME: usize = 128;
 
 /// Numbers of keys that are one or two characters.
 #[derive(Debug)]
@@ -30,9 +30,8 @@ pub(super) struct Pairs {
     /// empty, with a key of 0.
     entries: Vec<(u64, u32)>,
     shift: u32,
-    /// The lowest bits of the first and of the second characters, where these
-    /// are few.
-    pub(super) fronts: Option<[ByteTable; 2]>,
+    /// What vectors compare, where the pairs are few.
+    pub(super) fronts: Option<Beginnings>,
 }
 
 impl Pairs {
@@ -44,7 +43,8 @@ impl Pairs {
             entries: vec![(0, 0); size],
             shift: u32::BITS - size.trailing_zeros(),
             fronts: (pairs.len() <= SOME).then(|| {
-                fronts_of(pairs.iter().map(|(pair, _)| *pair).filter(|pair| pair[1] != NONE))
+                let pairs = pairs.iter().filter(|(pair, _)| pair[1] != NONE);
+                Beginnings::of(pairs.map(|&([first, second], _)| [first, second, NONE]))
             }),
         };
         for &(pair, number) in pairs {
@@ -59,7 +59,7 @@ impl Pairs {
         found
     }
 
-    /// Returns 1 if a pair of this hash may have a number, else 0.
+    /// Returns 1 if a pair of this [`hash`] may have a number, else 0.
     #[inline]
     pub(super) fn may_have(&self, hash: u32) -> u64 {
         self.filter.passes(hash)
@@ -95,11 +95,13 @@ impl Filter {
         self.0[(hash >> 23) as usize] |= 1 << (hash >> 17 & 63);
     }
 
-    /// Lets a pair of small letters pass, each in all its cases.
-    fn let_all_pass(&mut self, [first, second]: [u32; 2]) {
+    /// Lets small letters pass, each in all its cases.
+    fn let_all_pass(&mut self, [first, second, third]: [u32; 3]) {
         for first in cases(first) {
             for second in cases(second) {
-                self.let_pass(hash([first, second]));
+                for third in cases(third) {
+                    self.let_pass(hash_of_three([first, second, third]));
+                }
             }
         }
     }
@@ -118,7 +120,7 @@ fn key([first, second]: [u32; 2]) -> u64 {
 /// Its high bits depend on all of both characters. A vector of it takes a few
 /// instructions.
 #[inline]
-fn hash([first, second]: [u32; 2]) -> u32 {
+pub(super) fn hash([first, second]: [u32; 2]) -> u32 {
     first.wrapping_mul(0x9E37_79B1).wrapping_add(second.wrapping_mul(0x85EB_CA77))
 }
 
@@ -136,11 +138,17 @@ fn hashes_of<U: Unit>(units: &[U], out: &mut Vec<u32>) {
     out.extend(units.iter().zip(seconds).map(|(&one, &two)| hash([one.into(), two.into()])));
 }
 
+#[inline]
+fn hash_of_three([first, second, third]: [u32; 3]) -> u32 {
+    hash([first, second]).wrapping_add(third.wrapping_mul(0xC2B2_AE3D))
+}
+
 /// Words outside ASCII. All are in lowercase, with ordinary sigmas alone.
 #[derive(Debug)]
 pub(super) struct Wanted {
     smalls: &'static Smalls,
-    /// Lets their first two characters pass, in all their cases.
+    /// Lets their first characters pass, in all their cases: two, and the third
+    /// where that is outside ASCII.
     beginnings: Filter,
     /// 1 if a word has the dot of a lowercased U+0130, else 0.
     has_dot: u64,
@@ -154,54 +162,75 @@ pub(super) struct Wanted {
     /// in most that is 0.
     slots: Vec<(u32, u32)>,
     shift: u32,
-    /// The lowest bits of the first and of the second characters, where these
-    /// are few.
-    pub(super) fronts: Option<[ByteTable; 2]>,
+    /// The same, for vectors, where these are few.
+    pub(super) fronts: Option<Beginnings>,
 }
 
-/// Returns the lowest bits of the first and of the second characters of words
-/// that begin so.
-fn fronts_of(beginnings: impl Iterator<Item = [u32; 2]>) -> [ByteTable; 2] {
-    let [mut firsts, mut seconds] = [ByteTable::EMPTY; 2];
-    for [first, second] in beginnings {
-        for code in cases(first) {
-            firsts.mark(code.low());
+/// The first characters of words, by bits that vectors compare: the lowest of
+/// the first, and a mix of those of all three.
+#[derive(Debug)]
+pub(super) struct Beginnings {
+    firsts: ByteTable,
+    mixed: ByteTable,
+}
+
+impl Beginnings {
+    /// Takes small characters, and lets all their cases pass.
+    fn of(beginnings: impl Iterator<Item = [u32; 3]>) -> Self {
+        let [mut firsts, mut mixed] = [ByteTable::EMPTY; 2];
+        for [first, second, third] in beginnings {
+            let others = match second {
+                NONE => (0..0x80).collect(), // anything may follow
+                _ if second == I => [cases(I), cases(Y)].concat(),
+                _ => cases(second),
+            };
+            for first in cases(first) {
+                firsts.mark(first.low());
+                for other in &others {
+                    for third in cases(third) {
+                        mixed.mark(mix(mix(first.low(), 3, other.low()), 5, third.low()));
+                    }
+                }
+            }
         }
-        let others = match second {
-            NONE => (0..0x80).collect(), // anything may follow
-            _ if second == I => [cases(I), cases(Y)].concat(),
-            _ => cases(second),
-        };
-        for code in others {
-            seconds.mark(code.low());
-        }
+        Self { firsts, mixed }
     }
-    [firsts, seconds]
+}
+
+/// Adds the bits of a character, times a factor, to those in front of it.
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn mix(before: u8, factor: u8, low: u8) -> u8 {
+    before.wrapping_add(low.wrapping_mul(factor)) & 0x7F
 }
 
 /// Where words may begin like one that is wanted: a bit for each place.
 #[derive(Debug, Default)]
 pub(super) struct Fronts {
     lows: Vec<u8>,
-    pub(super) firsts: Vec<u64>,
-    seconds: Vec<u64>,
+    mixed: Vec<u8>,
+    pub(super) places: Vec<u64>,
+    passed: Vec<u64>,
 }
 
 impl Fronts {
-    /// Makes the bits for a text.
+    /// Makes the bits for a text. The folded text is for words; pairs have no
+    /// third character.
     pub(super) fn find<U: Unit>(
         &mut self,
         method: Method,
-        [first, second]: &[ByteTable; 2],
+        Beginnings { firsts, mixed }: &Beginnings,
         units: &[U],
+        folded: Option<&[u8]>,
     ) {
         self.lows.clear();
         write_lows(units, &mut self.lows);
         self.lows.push(0); // behind the last
-        bits(method, first, &self.lows[..units.len()], false, &mut self.firsts);
-        bits(method, second, &self.lows[1..], false, &mut self.seconds);
-        for (firsts, seconds) in self.firsts.iter_mut().zip(&self.seconds) {
-            *firsts &= seconds;
+        write_mixed(&self.lows, folded.unwrap_or_default(), &mut self.mixed);
+        bits(method, firsts, &self.lows[..units.len()], false, &mut self.places);
+        bits(method, mixed, &self.mixed, false, &mut self.passed);
+        for (places, passed) in self.places.iter_mut().zip(&self.passed) {
+            *places &= passed;
         }
     }
 }
@@ -216,6 +245,26 @@ fn write_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
 #[allow(clippy::inline_always)] // compiled anew for each set of instructions
 fn extend_by_lows<U: Unit>(units: &[U], out: &mut Vec<u8>) {
     out.extend(units.iter().map(|unit| unit.low()));
+}
+
+/// Writes the mix of each byte but the last, the one behind it, and the next
+/// where `folded` has a character outside ASCII. That has a place less, or none.
+fn write_mixed(lows: &[u8], folded: &[u8], out: &mut Vec<u8>) {
+    with_widest!(extend_by_mixed(lows: &[u8], folded: &[u8], out: &mut Vec<u8>));
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // as above
+fn extend_by_mixed(lows: &[u8], folded: &[u8], out: &mut Vec<u8>) {
+    let pair = |(&one, &two): (&u8, &u8)| mix(one, 3, two);
+    let third = |(&low, &folded): (&u8, &u8)| if folded == OTHER { low } else { 0 };
+    let [seconds, thirds, marks] =
+        [(lows, 1), (lows, 2), (folded, 2)].map(|(all, from)| all.get(from..).unwrap_or_default());
+    let mixed = lows.iter().zip(seconds).map(pair).zip(thirds.iter().zip(marks).map(third));
+    out.clear();
+    out.extend(mixed.map(|(pair, third)| mix(pair, 5, third)));
+    let done = out.len();
+    out.extend(lows[done..].iter().zip(&seconds[done..]).map(pair));
 }
 
 /// The number of lengths of words that are told apart.
@@ -301,19 +350,20 @@ impl Wanted {
             return None;
         }
         let all = || found.values().flatten().map(|word| &word.codes);
-        let starts: BTreeSet<_> = all().map(|codes| beginning(codes)).collect();
+        let starts: BTreeSet<_> = all().map(|codes| beginning_of_word(codes)).collect();
         let has_dot = all().any(|codes| codes.contains(&DOT)).into();
         let mut ends = [0; LENGTHS];
         all().for_each(|codes| ends[length_of(codes)] |= end_bit(codes[codes.len() - 1]));
         let has_sigma = all().any(|codes| codes.contains(&SIGMA));
         let mut beginnings = Filter::default();
-        for &[first, second] in &starts {
-            beginnings.let_all_pass([first, second]);
+        for &[first, second, third] in &starts {
+            beginnings.let_all_pass([first, second, third]);
             if second == I {
-                beginnings.let_all_pass([first, Y]);
+                beginnings.let_all_pass([first, Y, third]);
             }
         }
-        let fronts = (has_dot == 0 && starts.len() <= FEW).then(|| fronts_of(starts.into_iter()));
+        let fronts =
+            (has_dot == 0 && starts.len() <= FEW).then(|| Beginnings::of(starts.into_iter()));
         let size = (4 * found.len()).next_power_of_two().max(2);
         let shift = u32::BITS - size.trailing_zeros();
         let mut slots = vec![(0, 0); size];
@@ -332,11 +382,12 @@ impl Wanted {
         Some(Self { smalls, beginnings, has_dot, has_sigma, ends, words, slots, shift, fronts })
     }
 
-    /// Returns 1 if a word with these first characters may be wanted, else 0.
+    /// Returns 1 if a word with these first characters may be wanted, else 0. The
+    /// third must be [`NONE`] if it is ASCII.
     #[inline]
-    pub(super) fn may_begin(&self, first: u32, second: u32) -> u64 {
-        let is_unsure = u64::from(first == DOTTED_I) | u64::from(second == DOTTED_I);
-        is_unsure & self.has_dot | self.beginnings.passes(hash([first, second]))
+    pub(super) fn may_begin(&self, first: [u32; 3]) -> u64 {
+        let is_unsure = first.iter().fold(0, |any, &code| any | u64::from(code == DOTTED_I));
+        is_unsure & self.has_dot | self.beginnings.passes(hash_of_three(first))
     }
 
     /// Returns whether a word of a text that is wanted has a sigma, of any kind.
@@ -395,6 +446,14 @@ pub(super) fn codes_of(word: &[u8]) -> Box<[u32]> {
 
 pub(super) fn beginning(codes: &[u32]) -> [u32; 2] {
     [0, 1].map(|place| codes.get(place).copied().unwrap_or(NONE))
+}
+
+/// Returns the first three characters; none for the third if that is ASCII, as
+/// the end of a stem may be another one than its word's.
+fn beginning_of_word(codes: &[u32]) -> [u32; 3] {
+    let [first, second] = beginning(codes);
+    let third = codes.get(2).copied().filter(|&code| code >= 0x80);
+    [first, second, third.unwrap_or(NONE)]
 }
 
 /// Appends a bit for each byte of `folded`, 64 of them in each number: whether

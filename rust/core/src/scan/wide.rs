@@ -1,5 +1,5 @@
 //! Finds the words of a text that may be one of a few words outside ASCII, by
-//! their first two characters.
+//! their first characters.
 //!
 //! Most words are ruled out without being lowered or copied. Where words start
 //! follows from the folded text, 64 places at once.
@@ -9,10 +9,12 @@ use memchr::memchr;
 use super::Method;
 use super::kernel::{ByteTable, MAX_WIDTH, alphanumeric, boundary};
 use super::tally::{Places, Tally};
-use super::wanted::{Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, write_hashes};
+use super::wanted::{
+    Found, Fronts, NONE, Pairs, Wanted, beginning, bits, codes_of, hash, write_hashes,
+};
 use crate::keywords::{end_of_keyword, starts_word};
 use crate::text::letters::{UNSPACED, is_of_unspaced};
-use crate::text::{Text, Unit, with_units};
+use crate::text::{OTHER, Text, Unit, with_units};
 
 /// From so many letters among 64 on, all places are looked up.
 const DENSE: u32 = 24;
@@ -111,7 +113,7 @@ impl WideTerms {
     pub(crate) fn count_unspaced(&mut self, text: Text<'_>, tally: &mut Tally) {
         if let (Some(wanted), false) = (&self.wanted_unspaced, self.unspaced.is_empty()) {
             if let Some(fronts) = &wanted.fronts {
-                with_units!(text, units => self.fronts.find(self.method, fronts, units));
+                with_units!(text, units => self.fronts.find(self.method, fronts, units, None));
             } else {
                 with_units!(text, units => write_hashes(units, &mut self.hashes));
             }
@@ -123,18 +125,19 @@ impl WideTerms {
         let mut before = 0;
         for (at, mut seconds, alone) in self.unspaced_terms() {
             let from = at.saturating_sub(1);
+            let pair = |place: usize| [units[place].into(), units[place + 1].into()];
+            // Without a branch, as which pairs pass is hard to guess.
             if wanted.fronts.is_some() {
-                let here = self.fronts.firsts[at / MAX_WIDTH];
-                seconds &= here << 1 | before >> 63;
+                let here = self.fronts.places[at / MAX_WIDTH];
+                let places = Places(seconds & (here << 1 | before >> 63));
                 before = here;
+                let pass = |offset| wanted.may_have(hash(pair(at + offset - 1))) << offset;
+                seconds = places.map(pass).fold(0, |passed, bit| passed | bit);
             } else if seconds.count_ones() >= DENSE {
-                // All places are looked up: that needs no branch.
                 let hashes = &self.hashes[from..self.hashes.len().min(at + MAX_WIDTH - 1)];
-                let found = hashes
-                    .iter()
-                    .enumerate()
-                    .fold(0, |found, (place, &hash)| found | wanted.may_have(hash) << place);
-                seconds &= found << (from + 1 - at);
+                let pass = |(place, &hash): (usize, _)| wanted.may_have(hash) << place;
+                let passed = hashes.iter().enumerate().map(pass);
+                seconds &= passed.fold(0, |passed, bit| passed | bit) << (from + 1 - at);
             }
             let (mut terms, mut count) = ([0; MAX_WIDTH], 0);
             let mut note = |term: Option<u32>| {
@@ -142,12 +145,11 @@ impl WideTerms {
                     (*place, count) = (term, count + 1);
                 }
             };
-            let units = &units[from..];
-            for place in Places(seconds).map(|offset| at + offset - 1 - from) {
-                note(wanted.get([units[place].into(), units[place + 1].into()]));
+            for offset in Places(seconds) {
+                note(wanted.get(pair(at + offset - 1)));
             }
-            for place in Places(alone).map(|offset| at + offset - from) {
-                note(wanted.get([units[place].into(), NONE]));
+            for offset in Places(alone) {
+                note(wanted.get([units[at + offset].into(), NONE]));
             }
             tally.add_all(&mut terms[..count]);
         }
@@ -156,21 +158,24 @@ impl WideTerms {
     /// Calls `visit` with each wanted word of a text, which has a unit for each
     /// character, and with each that may be one. All have a character outside
     /// ASCII. Where the wanted words are stems, those that also have ASCII may be
-    /// one: `stemmed` is the folded text then.
+    /// one: `is_stemmed` then.
     pub(crate) fn find_words(
         &mut self,
         text: Text<'_>,
-        stemmed: Option<&[u8]>,
+        folded: &[u8],
+        is_stemmed: bool,
         visit: impl FnMut(Sight),
     ) {
         if let Some(wanted) = &self.wanted_words {
             if let Some(fronts) = &wanted.fronts {
-                with_units!(text, units => self.fronts.find(self.method, fronts, units));
+                with_units!(text, units => {
+                    self.fronts.find(self.method, fronts, units, Some(folded));
+                });
             }
-            if let Some(folded) = stemmed {
+            if is_stemmed {
                 bits(self.method, &ByteTable::EMPTY, folded, true, &mut self.others);
             }
-            with_units!(text, units => self.words_in(units, wanted, stemmed, visit));
+            with_units!(text, units => self.words_in(units, wanted, folded, is_stemmed, visit));
         }
     }
 
@@ -178,7 +183,8 @@ impl WideTerms {
         &self,
         units: &[U],
         wanted: &Wanted,
-        stemmed: Option<&[u8]>,
+        folded: &[u8],
+        is_stemmed: bool,
         mut visit: impl FnMut(Sight),
     ) {
         let mut before = 0;
@@ -186,9 +192,9 @@ impl WideTerms {
             let mut starts = here & !(here << 1 | before >> 63);
             before = here;
             if wanted.fronts.is_some() {
-                starts &= self.fronts.firsts[block];
+                starts &= self.fronts.places[block];
             }
-            if stemmed.is_some() {
+            if is_stemmed {
                 starts = with_other(starts, here, self.others[block]);
             }
             let behind = self.words.get(block + 1).copied().unwrap_or(0);
@@ -197,15 +203,14 @@ impl WideTerms {
                 let at = MAX_WIDTH * block + offset;
                 let has_second = seconds >> offset & 1 == 1;
                 let second = if has_second { units[at + 1].into() } else { NONE };
-                wanted.may_begin(units[at].into(), second) << offset
+                let third = if has_second { third_of(units, folded, at) } else { NONE };
+                wanted.may_begin([units[at].into(), second, third]) << offset
             };
-            // Without a branch, as which words pass is hard to guess.
+            // Without a branch, as above.
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
             for at in Places(passed).map(|offset| MAX_WIDTH * block + offset) {
                 let end = self.end_of_word(at);
-                if let Some(folded) = stemmed
-                    && has_ascii(folded, at, end)
-                {
+                if is_stemmed && has_ascii(folded, at, end) {
                     let may_go_on = end >= MAX_WIDTH * (block + 1);
                     if !may_go_on || !folded[at..end].is_ascii() {
                         visit(Sight::Maybe(at, end));
@@ -245,6 +250,15 @@ fn with_other(starts: u64, words: u64, others: u64) -> u64 {
     let found = starts & others | if goes_on { last(starts) } else { 0 };
     let arrived = Places(behind & others);
     arrived.fold(found, |found, place| found | last(starts & !(u64::MAX << place)))
+}
+
+/// Returns the third character of what begins at `at`, unless it is ASCII.
+#[inline]
+fn third_of<U: Unit>(units: &[U], folded: &[u8], at: usize) -> u32 {
+    match (units.get(at + 2), folded.get(at + 2)) {
+        (Some(&unit), Some(&OTHER)) => unit.into(),
+        _ => NONE,
+    }
 }
 
 /// Returns whether a word of a folded text has ASCII in it.
@@ -293,7 +307,9 @@ impl WideKeywords {
     ) {
         bits(self.method, &self.boundary, folded, false, &mut scratch.boundaries);
         if let Some(fronts) = &self.wanted.fronts {
-            with_units!(text, units => scratch.fronts.find(self.method, fronts, units));
+            with_units!(text, units => {
+                scratch.fronts.find(self.method, fronts, units, Some(folded));
+            });
         }
         with_units!(text, units => self.scan_units(units, folded, scratch, visit));
     }
@@ -310,13 +326,14 @@ impl WideKeywords {
             let mut starts = !here & (here << 1 | before >> 63);
             before = here;
             if self.wanted.fronts.is_some() {
-                starts &= fronts.firsts[block];
+                starts &= fronts.places[block];
             }
             let begin = |offset: usize| {
                 // The last place may be behind the text.
                 let letter = |at: usize| units.get(at).map_or(NONE, |&unit| unit.into());
                 let at = MAX_WIDTH * block + offset;
-                self.wanted.may_begin(letter(at), letter(at + 1)) << offset
+                let first = [letter(at), letter(at + 1), third_of(units, folded, at)];
+                self.wanted.may_begin(first) << offset
             };
             // Without a branch, as above.
             let passed = Places(starts).map(begin).fold(0, |passed, bit| passed | bit);
@@ -378,6 +395,8 @@ mod tests {
             ["é", "aя", "яя", "σσ", "i\u{307}a", "茶", "茶绿", "か\u{3099}", "ก서", "éσя"];
         check_terms(&TERMS);
         check_terms(&["яя", "σσ", "é"]);
+        check_terms(&["ééя", "éaя", "aéa", "яσé", "茶"]);
+        check_terms(&["ééi\u{307}", "éaé", "aéa", "茶"]);
         let letters: Vec<String> = "茶绿か\u{3099}ก서".chars().map(String::from).collect();
         let pairs = letters.iter().flat_map(|one| letters.iter().map(move |two| one.clone() + two));
         let many: Vec<String> = letters.iter().cloned().chain(pairs).collect();
@@ -416,14 +435,14 @@ mod tests {
                     found.extend(std::iter::repeat_n(number, count as usize));
                 });
                 let of_unspaced = found.len();
-                for stemmed in [None, Some(&*spaced)] {
+                for is_stemmed in [false, true] {
                     found.truncate(of_unspaced);
-                    wide.find_words(units, stemmed, |sight| match sight {
+                    wide.find_words(units, &spaced, is_stemmed, |sight| match sight {
                         Sight::Word(number) => found.push(number),
                         Sight::Maybe(start, end) => {
                             let mut lowered = Vec::new();
                             crate::terms::lower(units.slice(start, end), &mut lowered);
-                            assert!(!lowered.is_ascii() || stemmed.is_none());
+                            assert!(!lowered.is_ascii() || !is_stemmed);
                             let is_it = |(one, _): &&(&[u8], u32)| *one == lowered;
                             found.extend(wanted.iter().find(is_it).map(|one| one.1));
                         }
@@ -444,6 +463,8 @@ mod tests {
         const KEYWORDS: [&str; 7] = ["éя", "σς", "σσ", "aя-σ", "i\u{307}", "茶绿", "é\u{301}"];
         check_keywords(&KEYWORDS);
         check_keywords(&["éя", "σς", "aя-σ"]);
+        check_keywords(&["ééя", "éaя", "aéa", "é-σ"]);
+        check_keywords(&["ééi\u{307}", "éaé", "aéa"]);
     }
 
     fn check_keywords(wanted: &[&str]) {

@@ -116,7 +116,7 @@ fn find_wide(
     }
     let text = text.decoded(codes);
     wide.count_unspaced(text, tally);
-    wide.find_words(text, is_stemmed.then_some(&*folded), |sight| match sight {
+    wide.find_words(text, folded, is_stemmed, |sight| match sight {
         Sight::Word(number) => tally.add(number),
         Sight::Maybe(start, end) => {
             if let Some(number) = number(text, start, end, lowered) {
