@@ -209,7 +209,7 @@ class BudgetMemory(BaseChatStoreMemory):
         model_name(model)
         chosen(counter, model)
         _check_known(type(self), store)
-        given = {"max_tokens": limit, "model": model, "counter": counter}
+        given: dict[str, Any] = {"max_tokens": limit, "model": model, "counter": counter}
         super().__init__(**given, **store)
 
     @field_serializer("model", "counter")
