@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
@@ -141,6 +142,12 @@ def test_the_installed_litellm(tmp_path, monkeypatch, version):
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: litellm\nVersion: {version}\n"
         )
+    else:  # nor has one that is installed elsewhere a version
+
+        def version_of(name):
+            raise PackageNotFoundError(name)
+
+        monkeypatch.setattr("importlib.metadata.version", version_of)
     monkeypatch.syspath_prepend(tmp_path)
 
     assert [*READ] == [limits.name for limits in load_models("litellm")]
