@@ -426,18 +426,20 @@ mod tests {
     }
 
     /// The bits of a shingle are set as often as not: they choose places as they
-    /// are.
+    /// are. With one key alone, one product of a short term may lean to one side.
     #[test]
     fn bits_are_even() {
-        let mut near = Near::default();
         let mut set = [0_u32; 64];
-        for term in 0..1_000 {
-            near.find(term.to_string().as_str().into(), &GO_ON);
-            for (bit, set) in set.iter_mut().enumerate() {
-                *set += u32::from(near.read[0] >> bit & 1 == 1);
+        for _key in 0..64 {
+            let mut near = Near::default();
+            for term in 0..1_000 {
+                near.find(term.to_string().as_str().into(), &GO_ON);
+                for (bit, set) in set.iter_mut().enumerate() {
+                    *set += u32::from(near.read[0] >> bit & 1 == 1);
+                }
             }
         }
-        assert!(set.iter().all(|set| (350..650).contains(set)), "{set:?}");
+        assert!(set.iter().all(|set| (450 * 64..550 * 64).contains(set)), "{set:?}");
     }
 
     /// The same terms make the same shingles however a text is stored.
