@@ -367,17 +367,19 @@ mod tests {
     use crate::terms::{fold, for_each_wide, take_unspaced};
 
     /// Texts of letters with and without case, in several scripts, of marks and
-    /// of signs.
+    /// of signs; a fourth of them have hardly any spaces.
     fn noise() -> impl Iterator<Item = String> {
         const LETTERS: &str =
             "aéÉ яЯσΣ-ςİi\u{307}\u{212A}k茶绿か\u{3099}ก서7.(\n，\u{3000}\u{301}🍵";
-        let letters: Vec<char> = LETTERS.chars().collect();
+        const RUNS: &str = "茶绿か\u{3099}ก서日本語なカナ文字é 🍵";
+        let [spaced, unspaced] = [LETTERS, RUNS].map(|letters| letters.chars().collect::<Vec<_>>());
         let mut state = 7_u32;
         let mut next = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 16) as usize
         };
-        (0..3_000).map(move |round| {
+        (0..4_000).map(move |round| {
+            let letters = if round % 4 == 3 { &unspaced } else { &spaced };
             let few = 2 + round % letters.len();
             (0..next() % 200).map(|_| letters[next() % few.min(letters.len())]).collect()
         })
@@ -397,10 +399,14 @@ mod tests {
         check_terms(&["яя", "σσ", "é"]);
         check_terms(&["ééя", "éaя", "aéa", "яσé", "茶"]);
         check_terms(&["ééi\u{307}", "éaé", "aéa", "茶"]);
-        let letters: Vec<String> = "茶绿か\u{3099}ก서".chars().map(String::from).collect();
-        let pairs = letters.iter().flat_map(|one| letters.iter().map(move |two| one.clone() + two));
-        let many: Vec<String> = letters.iter().cloned().chain(pairs).collect();
-        check_terms(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        // Pairs that vectors compare, and more than those.
+        for letters in ["茶绿か\u{3099}ก서", "茶绿か\u{3099}ก서日本語なカナ"] {
+            let letters: Vec<String> = letters.chars().map(String::from).collect();
+            let pairs =
+                letters.iter().flat_map(|one| letters.iter().map(move |two| one.clone() + two));
+            let all: Vec<String> = letters.iter().cloned().chain(pairs).collect();
+            check_terms(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        }
         // More than are compared one by one have one hash.
         let middles =
             ["a", "é", "я"].map(|one| ["a", "é", "я"].map(|two| format!("éa{one}{two}é")));
