@@ -209,10 +209,7 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
         key = fields.get("approval_request_id")
         return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
     if kind.endswith("_output"):
-        output = fields.get("output")
-        if not isinstance(output, (str, list, tuple)) and output is not None:
-            return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
-        return View({"role": "tool", "tool_call_id": key, "content": output}, "output")
+        return _from_output(fields, key)
     if kind in ("function_call", "custom_tool_call"):
         given = fields.get("arguments", fields.get("input"))
         calls = [_call(key, fields.get("name"), given)]
@@ -222,7 +219,23 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
         return View({"role": "assistant", "reasoning": shown}, "item")
     calls = [{"id": key}] if isinstance(key, str) else []
     part = {name: value for name, value in fields.items() if value is not None}
-    return View({"role": "assistant", "content": [part], "tool_calls": calls}, "item")
+    parts = [part]
+    if kind == "image_generation_call" and isinstance(part.get("result"), str):
+        parts.append({"type": "image", "source": {"data": part.pop("result")}})
+    return View({"role": "assistant", "content": parts, "tool_calls": calls}, "item")
+
+
+def _from_output(fields: Mapping[str, Any], key: object) -> View:
+    """Return the view of the result of a call, whose id is *key*."""
+    output = fields.get("output")
+    view: dict[str, Any] = {"role": "tool", "tool_call_id": key}
+    if isinstance(output, (str, list, tuple)) or output is None:
+        return View({**view, "content": output}, "output")
+    shot = fields_of(output) or {}
+    if shot.get("type") != "computer_screenshot":
+        return View({**view, "content": [dict(fields)]}, "item")
+    view["content"] = [{"type": "input_image", "image_url": shot.get("image_url")}]
+    return View({**view, "checks": fields.get("acknowledged_safety_checks")}, "item")
 
 
 _CALLS = ("function_call", "functionCall")

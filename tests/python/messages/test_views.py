@@ -1,5 +1,6 @@
 """Messages of providers and frameworks, read as one of OpenAI's chat or of Anthropic."""
 
+import base64
 from types import SimpleNamespace as Fields
 
 import pytest
@@ -134,6 +135,42 @@ def test_a_message_of_langchain():
 def test_an_item_of_another_kind(item, view):
     """What an item of OpenAI's Responses holds is a part, whatever its kind is."""
     assert (view, "item") == view_of(item)
+
+
+PICTURE = base64.b64encode(
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + (512).to_bytes(4, "big") * 2 + b"\x00" * 20_000
+).decode()
+
+
+@pytest.mark.parametrize("wrap", [dict, Keyed, Shown])
+def test_a_screenshot_costs_as_an_image(wrap):
+    """Its data is not text of the prompt; one that is only named costs as the largest."""
+
+    def cost(**output):
+        shot = wrap(type="computer_screenshot", **output)
+        item = wrap(type="computer_call_output", call_id="a", output=shot)
+        found = count_messages([item], model="gpt-4o")
+        return found - count_messages([wrap(role="tool", tool_call_id="a")], model="gpt-4o")
+
+    assert 255 == cost(image_url=f"data:image/png;base64,{PICTURE}")
+    assert 1445 == cost(file_id="f")
+    checks = [{"id": "c", "code": "d", "message": "e"}]
+    item = {
+        "type": "computer_call_output",
+        "call_id": "a",
+        "output": {"type": "computer_screenshot"},
+    }
+    checked = count_messages([{**item, "acknowledged_safety_checks": checks}])
+    assert 3 == checked - count_messages([item])
+
+
+def test_a_generated_image_costs_as_an_image():
+    """Its base64 is not text of the prompt, either."""
+    item = {"type": "image_generation_call", "id": "i", "status": "completed"}
+    drawn = {**item, "result": PICTURE}
+
+    assert 255 == count_messages([drawn], model="gpt-4o") - count_messages([item], model="gpt-4o")
+    assert PICTURE == drawn["result"]
 
 
 def test_a_part_of_gemini_of_another_kind():
