@@ -162,6 +162,16 @@ MESSAGES = {
             ],
         }
     ],
+    "omitted thought": [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "", "signature": "RXhhbXBsZQ=="},
+                {"type": "thinking", "thinking": "", "signature": ""},
+                {"type": "thinking", "thinking": ""},
+            ],
+        }
+    ],
     "anthropic": [
         {
             "role": "assistant",

@@ -121,7 +121,9 @@ def count_messages(
     A part of any other type (audio, a file, a video, a tool of the server) is an estimate that
     errs high, and the result's ``is_exact`` is False. It costs the tokens of its JSON, or for
     audio and video one for every 16 characters of it; and at least 5000 where its type names
-    audio, a video, a file or a document. What a part only refers to may still be larger.
+    audio, a video, a file or a document. What a part only refers to may still be larger. So is
+    reasoning that only its provider can read: Gemini's thought signatures, and the signature of
+    a thinking block whose text was omitted, count as text.
 
     Args:
         messages: Mappings with a ``role``, as the APIs take them, or objects of their packages:
@@ -283,7 +285,7 @@ class MessageCosts:
             )
         return sum(self._part(f"{where}[{i}]", part, own, result) for i, part in enumerate(value))
 
-    def _part(  # noqa: PLR0911 - a line for each kind
+    def _part(
         self,
         where: str,
         value: Any,
@@ -293,6 +295,21 @@ class MessageCosts:
         if isinstance(value, str):
             return own(value)
         part = mapping(where, value)
+        tokens = self._plain_part(where, part, own, result)
+        sealed = _sealed(part)
+        if sealed is None:
+            return tokens
+        self.is_exact = False
+        return tokens + self._count(sealed)
+
+    def _plain_part(  # noqa: PLR0911 - a line for each kind
+        self,
+        where: str,
+        part: Mapping[str, Any],
+        own: Callable[[str], int],
+        result: Callable[[str], int],
+    ) -> int:
+        """Return the tokens of what can be read of a part."""
         kind = part.get("type")
         if kind is not None:
             _validate.text(f"{where}['type']", kind)
@@ -462,6 +479,19 @@ def _unknown(
         return max(LEAST, -(-len(shown) // CHARS_PER_TOKEN)), True
     is_paged = any(word in named for word in PAGED)
     return max(LEAST if is_paged else 0, count(shown)), is_paged
+
+
+def _sealed(part: Mapping[str, Any]) -> str | None:
+    """
+    Return the reasoning of a part that only its provider can read, None without.
+
+    Google bills thought signatures as input. A thinking block of Anthropic's without a text, as
+    newer models answer, has all of it in its signature; beside a text that is a mere seal.
+    """
+    found = part.get("thought_signature")
+    if part.get("type") == "thinking" and part.get("thinking") == "":
+        found = part.get("signature")
+    return found if isinstance(found, str) and found else None
 
 
 def _has_text(document: Mapping[str, Any]) -> bool:

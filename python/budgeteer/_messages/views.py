@@ -240,6 +240,7 @@ def _from_output(fields: Mapping[str, Any], key: object) -> View:
 
 _CALLS = ("function_call", "functionCall")
 _RESPONSES = ("function_response", "functionResponse")
+_SIGNATURES = ("thought_signature", "thoughtSignature")
 _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
 
 
@@ -255,12 +256,21 @@ def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(value: object) -> dict[str, Any]:
-    """Return a part of Gemini's as one of Anthropic's."""
+    """Return a part of Gemini's as one of Anthropic's, with its thought signature."""
     if isinstance(value, str):
         return {"type": "text", "text": value}
     part = {
         key: inner for key, inner in (fields_of(value) or {}).items() if inner not in (None, "")
     }
+    made = _kind_of_part(part)
+    if made["type"] != "part":  # else it is among its fields
+        for key in _SIGNATURES:
+            if key in part:
+                made["thought_signature"] = _text(part[key])
+    return made
+
+
+def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     for key in _CALLS:
         if key in part:
             call = fields_of(part[key]) or {}

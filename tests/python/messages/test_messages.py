@@ -152,6 +152,20 @@ def test_anthropics_shapes():
     assert 9 + 9 + 7 == count_messages(messages, counter="words")
 
 
+def test_a_thought_whose_text_was_omitted():
+    """Its signature has all of it and counts; beside a text it is a seal, which does not."""
+
+    def cost(**thought):
+        message = {"role": "assistant", "content": [{"type": "thinking", **thought}]}
+        return count_messages([message])
+
+    sealed = get_counter("o200k_base").count("abcd" * 9)
+    assert sealed == cost(thinking="", signature="abcd" * 9) - cost(thinking="", signature="")
+    assert cost(thinking="ab", signature="abcd") == cost(thinking="ab")
+    assert cost(thinking="").is_exact
+    assert not cost(thinking="", signature="abcd").is_exact
+
+
 def image_part(url, **fields):
     return {"type": "image_url", "image_url": {"url": url, **fields}}
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace as Fields
 
 import pytest
 
-from budgeteer import InvalidArgumentError, fit_request, trim_messages
+from budgeteer import InvalidArgumentError, fit_request, get_counter, trim_messages
 from budgeteer._messages.views import result_texts, view_of, with_results
 from budgeteer.window import count_messages
 
@@ -171,6 +171,27 @@ def test_a_generated_image_costs_as_an_image():
 
     assert 255 == count_messages([drawn], model="gpt-4o") - count_messages([item], model="gpt-4o")
     assert PICTURE == drawn["result"]
+
+
+@pytest.mark.parametrize("sealed", [b"seal" * 30, base64.b64encode(b"seal" * 30).decode()])
+@pytest.mark.parametrize("key", ["thought_signature", "thoughtSignature"])
+@pytest.mark.parametrize(
+    "part", [{"text": "Tea."}, {"text": "So.", "thought": True}, {"functionCall": {"name": "f"}}]
+)
+def test_a_thought_signature_costs(part, key, sealed):
+    """Google bills it as input; how much is not published, so it is an estimate."""
+    plain = count_messages([{"role": "model", "parts": [part]}], model="gemini-3.1-pro")
+    signed = [{"role": "model", "parts": [{**part, key: sealed}]}]
+    found = count_messages(signed, model="gemini-3.1-pro")
+
+    text = base64.b64encode(b"seal" * 30).decode()
+    assert get_counter("gemini-3.1-pro").count(text) == found - plain
+    assert plain.is_exact
+    assert not found.is_exact
+    request = {"contents": [{"role": "user", "parts": [{"text": "Tea?"}]}, *signed]}
+    fitted = fit_request(request, model="gemini-3.1-pro")
+    assert count_messages(request["contents"], model="gemini-3.1-pro") == fitted.total_tokens
+    assert not fitted.report.is_exact
 
 
 def test_a_part_of_gemini_of_another_kind():

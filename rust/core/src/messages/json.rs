@@ -344,7 +344,13 @@ fn visit_part(
     let kind = given.map(|_| string(&format!("{place}.type"), given)).transpose()?;
     if let Some(key) = text_key(value) {
         let text = string(&format!("{place}.{key}"), part.get(key))?;
-        return Ok(visit(text_piece(text, is_own)));
+        let goes_on = visit(text_piece(text, is_own));
+        // All of a thought whose text was omitted is in its signature.
+        let sealed = part.get("signature").and_then(Value::as_str).unwrap_or_default();
+        if key == "thinking" && text.is_empty() && !sealed.is_empty() {
+            return Ok(goes_on && visit(Piece::Unknown { kind: "", part: None, shown: sealed }));
+        }
+        return Ok(goes_on);
     }
     let Some(kind) = kind else {
         // Its keys say what it is, as in {"document": ...}.
