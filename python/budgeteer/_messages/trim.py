@@ -246,6 +246,11 @@ def _pinned(pins: Any, messages: Sequence[Any]) -> Collection[int]:
                 f"pins must have ints, the places of messages, not {_validate.type_name(pin)}; "
                 "a function may say which messages are pinned"
             )
+        if not messages:
+            raise InvalidArgumentError(
+                "pins must have no places where there are no messages, "
+                f"not {_validate.shown(place)}"
+            )
         if not 0 <= place < len(messages):
             raise InvalidArgumentError(
                 f"pins must have places from 0 to {len(messages) - 1}, those of the messages, "

@@ -88,3 +88,12 @@ def test_pins_that_start_on_would_leave_out():
         "start_on 'user' would leave out messages[0], which is pinned: no message of the user is "
         "before it and what it belongs to"
     )
+
+
+def test_a_pin_without_messages():
+    """There is no range of places to name."""
+    with pytest.raises(
+        InvalidArgumentError, match=r"^pins must have no places .* messages, not 0$"
+    ):
+        trim_messages([], 99, pins=[0])
+    assert [] == trim_messages([], 99, pins=[])
