@@ -19,10 +19,11 @@ def sentence(packing: Any, index: int) -> str:
     score = packing._score(index)
     how = "" if packing.fallback is None else f" by {packing.fallback}, as embedding failed"
     who = f"Chunk {index} ({'no score' if score is None else f'score {score:.2f}'}{how})"
-    for place, kept in enumerate(packing._kept):
-        if kept == index:
-            return f"{who} {why_kept(packing, place)}"
-    place = next(place for place, dropped in enumerate(packing._dropped) if dropped == index)
+    # Looked up, not searched for: all of many chunks may be explained, one by one.
+    place = packing._kept_places.get(index)
+    if place is not None:
+        return f"{who} {why_kept(packing, place)}"
+    place = packing._dropped_places[index]
     (dropped,) = packing._dropped_chunks(place, place + 1)
     return f"{who} was dropped: {why(packing, dropped)}"
 

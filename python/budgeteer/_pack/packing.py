@@ -40,8 +40,11 @@ _COLUMNS: dict[str, Literal["I", "q", "d"]] = {
 }
 """The attributes of a packing that hold columns of a backend's answer, and their types."""
 
-_NOT_PICKLED = ("_chunks", "_counter", "_again", "_packed", "_prepared", "_signals_of")
-"""The attributes that hold the caller's objects, or lead to them."""
+_NOT_PICKLED = (
+    *("_chunks", "_counter", "_again", "_packed", "_prepared"),
+    *("_signals_of", "_kept_places", "_dropped_places"),
+)
+"""The attributes that hold the caller's objects or lead to them, or are made of others."""
 _SIGNAL = Struct("=IIId")
 """A chunk, a kind of signal, another chunk, and what is added to the score of the first."""
 _EXTRACT = Struct("=III")
@@ -159,6 +162,16 @@ class Packing(Copied, Generic[T]):
         for chunk, *signal in _SIGNAL.iter_unpack(self._signals):
             found.setdefault(chunk, []).append(tuple(signal))
         return found
+
+    @cached_property
+    def _kept_places(self) -> dict[int, int]:
+        """The place of each kept chunk in the text."""
+        return {index: place for place, index in enumerate(self._kept)}
+
+    @cached_property
+    def _dropped_places(self) -> dict[int, int]:
+        """The place of each dropped chunk among these."""
+        return {index: place for place, index in enumerate(self._dropped)}
 
     if not TYPE_CHECKING:  # a type checker knows the attributes, and no others
 
