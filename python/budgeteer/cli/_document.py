@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +50,29 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
     arguments.bar.stage("Writing the report")
     most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
     try:
-        Path(arguments.report).write_text(packing.report(**most), encoding="utf-8")
+        _write(Path(arguments.report), packing.report(**most))
     except OSError as error:
         raise InvalidArgumentError(
             f"cannot write {arguments.report or NO_NAME}: {error.strerror or error}"
         ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all: half a page looks like a page."""
+    if path.exists() and not path.is_file():  # a pipe or a device
+        path.write_text(text, encoding="utf-8")
+        return
+    place = path.resolve()  # a link stays one
+    beside = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        if place.exists():
+            shutil.copymode(place, beside)
+        beside.replace(place)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
 
 
 def _limit(value: str) -> int:

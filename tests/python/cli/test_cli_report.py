@@ -1,7 +1,10 @@
 """``--report`` and ``--explain``: what became of the chunks, in a page and at a terminal."""
 
+import errno
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 from report_support import Page
@@ -46,6 +49,42 @@ def test_dropped_says_how_many(run, page, dropped, listed):
     arguments = ("-n", 3, "--report", page.path, "--dropped", dropped)
     run("pack", "-q", "tea", *arguments, stdin=json.dumps(CHUNKS))
     assert 1 + listed == len(rows(page()))
+
+
+def test_a_report_that_cannot_be_written_whole(run, page, monkeypatch):
+    """A full disk leaves the page that was there, and no half of a new one."""
+    arguments = ("pack", "-q", "tea", "-n", 8, "--report", page.path)
+
+    def written(path, text, **options):
+        path.write_bytes(text.encode()[:50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for before in ([], [page.path]):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "write_text", written)
+            status, out, err = run(*arguments, stdin=json.dumps(CHUNKS))
+        assert (2, "") == (status, out)
+        assert f"budgeteer: error: cannot write {page.path}: No space left on device\n" == err
+        assert before == [*page.path.parent.iterdir()]
+        if before:
+            assert pack("tea", CHUNKS, 8).report() == page()
+        run(*arguments, stdin=json.dumps(CHUNKS))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no such links and modes")
+def test_a_report_keeps_what_is_there(run, page, tmp_path):
+    """A link stays a link, and a file has the mode that it had; a device is written to."""
+    place = tmp_path / "kept.html"
+    place.write_text("old")
+    place.chmod(0o640)
+    page.path.symlink_to(place)
+    for path in (page.path, os.devnull):
+        status, _, _ = run("pack", "-q", "tea", "--report", path, stdin=json.dumps(CHUNKS))
+        assert 0 == status
+    assert page.path.is_symlink()
+    assert pack("tea", CHUNKS, 8_000).report() == page()
+    assert 0o640 == place.stat().st_mode & 0o777
+    assert [place, page.path] == sorted(tmp_path.iterdir())
 
 
 def test_nothing_is_packed(run, page):
