@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
@@ -32,7 +33,7 @@ from budgeteer.cli._arguments import (
 )
 from budgeteer.cli._gate import gate
 from budgeteer.cli._progress import Bar
-from budgeteer.cli._streams import STDIN, Answer, abandon_output, fail, json_of, say, write
+from budgeteer.cli._streams import STDIN, Answer, abandon, fail, json_of, say, write
 from budgeteer.errors import BudgeteerError, InternalError, InvalidArgumentError
 
 _BROKEN_PIPE = 141
@@ -47,17 +48,17 @@ def run(argv: Sequence[str] | None) -> int:
     except BudgeteerError as error:
         return fail(str(error))
     except BrokenPipeError:  # of a command that writes while it runs
-        abandon_output()
+        abandon(sys.stdout)
         return _BROKEN_PIPE
     except OSError as error:
         return fail(reason(error))
     try:
         write(answer.text)
     except BrokenPipeError:
-        abandon_output()
+        abandon(sys.stdout)
         return _BROKEN_PIPE
     except OSError as error:
-        abandon_output()
+        abandon(sys.stdout)
         return fail(f"cannot write the output: {error.strerror or error}")
     say(answer.said)
     return answer.status

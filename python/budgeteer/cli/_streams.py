@@ -112,7 +112,11 @@ def say(lines: str) -> None:
             lambda found: f"\x1b[1;{_COLOURS[found[1]]}m{found[0]}\x1b[0m",
             lines,
         )
-    sys.stderr.write(lines)
+    try:
+        sys.stderr.write(lines)
+        sys.stderr.flush()
+    except OSError:  # nobody reads it, or the disk is full: the status says it all the same
+        abandon(sys.stderr)
 
 
 def fail(message: str) -> int:
@@ -131,14 +135,14 @@ def has_colours(stream: TextIO) -> bool:
     return stream.isatty() and not is_plain
 
 
-def abandon_output() -> None:
+def abandon(stream: TextIO) -> None:
     """Let what is still buffered go nowhere, so that exiting does not fail again."""
     try:
-        stdout = sys.stdout.fileno()
+        number = stream.fileno()
     except (AttributeError, OSError, ValueError):  # closed, or no file behind it
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stdout)
+    os.dup2(nowhere, number)
     os.close(nowhere)
 
 

@@ -164,6 +164,25 @@ def test_a_reader_that_goes_away_is_no_traceback(unbuffered):
 
 
 @NEEDS_FILES
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("pack", "-q", "tea", "--explain"), 0),
+        (("pack", "-q", "tea", "-n", "0"), 1),
+        (("count", "no such file"), 2),
+    ],
+)
+def test_the_status_is_the_same_where_nobody_reads_errors(arguments, status):
+    """What standard error cannot take is lost, and no reason for another status."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "budgeteer", *arguments],
+            input=b'["tea"]', stdout=subprocess.PIPE, stderr=full, check=False, timeout=60,
+        )  # fmt: skip
+    assert (status, b"tea" * (status == 0)) == (done.returncode, done.stdout)
+
+
+@NEEDS_FILES
 def test_a_full_disk_is_one_line():
     """Output that cannot be written is an error, said once."""
     with Path("/dev/full").open("wb") as full:
