@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from budgeteer._files import json_lines, parse_json
+from budgeteer._pack.requests import MAX_WORKERS
 from budgeteer.cli import _bulk
 from budgeteer.cli._arguments import Commands, add_counter, add_query, examples, whole
 from budgeteer.cli._packer import OUTPUTS, add_packer, answer_of, packer_of
@@ -41,7 +44,7 @@ def add(commands: Commands) -> None:
     )
     pack.add_argument(
         "--workers",
-        type=whole,
+        type=_workers,
         metavar="N",
         help="with -o FILE: how many processes pack (default: 1)",
     )
@@ -61,12 +64,34 @@ def _run(arguments: argparse.Namespace) -> Answer:
     text = read(arguments.input)
     arguments.bar.stage("Packing")
     where = shown(arguments.input)
-    packing = packer.pack(arguments.query, _chunks(text, where))
+    chunks, lines = _chunks(text, where)
+    try:
+        packing = packer.pack(arguments.query, chunks)
+    except InvalidArgumentError as error:
+        raise _at_line(error, where, lines) from None
     return answer_of(arguments, packing, packer, where, has_places=False)
 
 
-def _chunks(text: str, where: str) -> list[Any]:
-    """Return the chunks of a JSON array or of JSON lines."""
+def _workers(value: str) -> int:
+    return whole(value, f"a whole number from 1 to {MAX_WORKERS}")
+
+
+def _at_line(
+    error: InvalidArgumentError, where: str, lines: Sequence[int]
+) -> InvalidArgumentError:
+    """Return an error that names the line of a chunk: who wrote JSON lines counts no chunks."""
+    found = re.match(r"chunks\[(\d+)\]", str(error))
+    if not lines or found is None:
+        return error
+    line, problem = lines[int(found[1])], str(error)[found.end() :]
+    # Of a field, or of the chunk itself.
+    after = "" if problem.startswith(" ") else ": "
+    return InvalidArgumentError(f"{where}: line {line}{after}{problem.removeprefix('.')}")
+
+
+def _chunks(text: str, where: str) -> tuple[list[Any], list[int]]:
+    """Return the chunks of a JSON array or of JSON lines, and of these the numbers."""
+    numbers: list[int] = []
     try:
         if text.lstrip()[:1] == "[":
             items: list[Any] = parse_json(text)
@@ -74,9 +99,10 @@ def _chunks(text: str, where: str) -> list[Any]:
         else:
             lines = list(json_lines(text))
             items = [item for _, item in lines]
-            places = [f"line {n}" for n, _ in lines]
+            numbers = [n for n, _ in lines]
+            places = [f"line {n}" for n in numbers]
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{where}: {error}") from None
     for place, item in zip(places, items, strict=True):
         check_chunk(f"{where}: {place}", item)
-    return items
+    return items, numbers

@@ -245,7 +245,7 @@ def test_tables_of_other_types(run):
         (["--dropped", "none"], "--dropped does nothing with --output FILE: leave it out"),
         (["--report", "why.html"], "--report does nothing with --output FILE: leave it out"),
         (["--workers", 0], "--workers must be from 1 to 256, not 0"),
-        (["--workers", "x"], "argument --workers: must be a whole number"),
+        (["--workers", "x"], "argument --workers: must be a whole number from 1 to 256"),
         (["--input", "-"], "--input must be a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or"),
         (["--input", "in.csv"], "--input must end in .jsonl, .jsonl.gz, .jsonl.zst or .parquet"),
         (["--input", "gone.jsonl"], "cannot read gone.jsonl: No such file or directory"),

@@ -299,6 +299,8 @@ BAD_ITEM = "must be a str or a JSON object, not"
         ('"a"\n\n[1]', f"standard input: line 3 {BAD_ITEM} list"),
         ('["a", {"body": "x"}]', "chunks[1] must have a key 'text', 'content' or 'page_content'"),
         ('[{"text": 5}]', "chunks[0].text must be a str, not int"),
+        ('"a"\n\n{"body": "x"}', "standard input: line 3 must have a key 'text', 'content' or "),
+        ('"a"\n\n{"text": 5}', "standard input: line 3: text must be a str, not int"),
         (b'"a"\n"\xff"', "standard input: line 2: not UTF-8"),
     ],
 )
