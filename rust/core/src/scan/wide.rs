@@ -389,6 +389,11 @@ mod tests {
         Method::available()
     }
 
+    /// Returns whether a word has the dot that a lowercased U+0130 has.
+    fn has_dot(word: &[u8]) -> bool {
+        word.windows(2).any(|two| two == "\u{307}".as_bytes())
+    }
+
     /// Every method finds the terms that looking at each word finds, of many
     /// and of few.
     #[test]
@@ -449,6 +454,9 @@ mod tests {
                             let mut lowered = Vec::new();
                             crate::terms::lower(units.slice(start, end), &mut lowered);
                             assert!(!lowered.is_ascii() || !is_stemmed);
+                            // Others are known for sure.
+                            let has_ascii = lowered.iter().any(u8::is_ascii);
+                            assert!(has_dot(&lowered) || is_stemmed && has_ascii);
                             let is_it = |(one, _): &&(&[u8], u32)| *one == lowered;
                             found.extend(wanted.iter().find(is_it).map(|one| one.1));
                         }
@@ -497,6 +505,8 @@ mod tests {
                         Sight::Maybe(start, end) => {
                             lowered.clear();
                             keywords::lower(units.slice(start, end), &mut lowered);
+                            let word = String::from_utf8_lossy(&lowered);
+                            assert!(has_dot(&lowered) || word.contains(['σ', 'ς']));
                             number(&lowered)
                         }
                     });
