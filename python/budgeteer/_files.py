@@ -1,11 +1,15 @@
-"""Text files and JSON: decoding, checks, and error messages."""
+"""Text files and JSON: decoding, checks, error messages, and writing a file whole."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import math
+import os
+import stat
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from budgeteer import _validate
@@ -105,3 +109,36 @@ def reason(error: OSError) -> str:
     """Return the reason of a failure to read, on one line."""
     name = "the input" if error.filename is None else error.filename
     return f"cannot read {name}: {error.strerror or error}"
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """
+    Write a file beside its place, and move it there once it is complete.
+
+    What *path* links to is replaced, and keeps its permissions. What is no file, such as a pipe
+    or a device, is written to as it is.
+
+    Raises:
+        OSError: The file cannot be written; a previous one is left as it was.
+
+    """
+    from pathlib import Path  # slow to load
+
+    place = Path(path).resolve()
+    exists = place.exists()
+    if exists and not place.is_file():
+        place.write_bytes(data)
+        return
+    beside = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if exists:
+            beside.chmod(stat.S_IMODE(place.stat().st_mode))
+        beside.replace(place)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise

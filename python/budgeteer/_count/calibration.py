@@ -7,7 +7,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -256,8 +255,8 @@ class Calibration:
         r"""
         Write what was observed to a small JSON file, which `load` reads.
 
-        The file is written beside *path* and replaces it when it is complete. Where two processes
-        save to one file, the last one wins.
+        The file is written beside *path*, or beside what that links to, and replaces it when it is
+        complete, with the same permissions. Where two processes save to one file, the last wins.
 
         Raises:
             InvalidArgumentError: *path* is not a path.
@@ -276,20 +275,12 @@ class Calibration:
         """
         import json
 
+        from budgeteer._files import write_whole
+
         name = _validate.path("path", path)
         models = {key: {"pairs": pairs} for key, pairs in self._observed().items()}
         data = (json.dumps({"version": VERSION, "models": models}) + "\n").encode()
-        temporary = f"{name}.{os.getpid()}-{threading.get_ident()}.tmp"
-        try:
-            with open(temporary, "xb") as file:  # noqa: PTH123 - pathlib is slow to load
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, name)  # noqa: PTH105
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108
-            raise
+        write_whole(name, data)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, quantile: float = 0.99) -> Calibration:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from budgeteer import Packing
 from budgeteer._chunk.chunk import known_field, label_of
+from budgeteer._files import write_whole
 from budgeteer.cli._arguments import NONE, Parser
 from budgeteer.cli._streams import NO_NAME, STDIN, escaped
 from budgeteer.errors import InvalidArgumentError
@@ -50,29 +47,11 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
     arguments.bar.stage("Writing the report")
     most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
     try:
-        _write(Path(arguments.report), packing.report(**most))
+        write_whole(arguments.report, packing.report(**most).encode())
     except OSError as error:
         raise InvalidArgumentError(
             f"cannot write {arguments.report or NO_NAME}: {error.strerror or error}"
         ) from None
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all: half a page looks like a page."""
-    if path.exists() and not path.is_file():  # a pipe or a device
-        path.write_text(text, encoding="utf-8")
-        return
-    place = path.resolve()  # a link stays one
-    beside = place.with_name(f"{place.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        if place.exists():
-            shutil.copymode(place, beside)
-        beside.replace(place)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def _limit(value: str) -> int:

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 from report_support import Page
@@ -55,13 +54,13 @@ def test_a_report_that_cannot_be_written_whole(run, page, monkeypatch):
     """A full disk leaves the page that was there, and no half of a new one."""
     arguments = ("pack", "-q", "tea", "-n", 8, "--report", page.path)
 
-    def written(path, text, **options):
-        path.write_bytes(text.encode()[:50])
+    def full(file):
+        os.truncate(file, 50)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     for before in ([], [page.path]):
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "write_text", written)
+            patch.setattr(os, "fsync", full)
             status, out, err = run(*arguments, stdin=json.dumps(CHUNKS))
         assert (2, "") == (status, out)
         assert f"budgeteer: error: cannot write {page.path}: No space left on device\n" == err

@@ -542,6 +542,21 @@ def test_a_write_that_fails_leaves_the_file(tmp_path, monkeypatch):
         assert [path] == [*tmp_path.iterdir()]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="has no such links and modes")
+def test_a_link_stays_one(tmp_path):
+    """What it links to is replaced, and keeps its permissions."""
+    place, link = tmp_path / "bills", tmp_path / "link"
+    place.write_bytes(b"old")
+    place.chmod(0o640)
+    link.symlink_to(place)
+
+    taught([(1_000, 1_100)]).save(link)
+
+    assert link.is_symlink()
+    assert "<Calibration of 1 models, quantile 0.99>" == repr(Calibration.load(place))
+    assert 0o640 == place.stat().st_mode & 0o777
+
+
 # Threads and processes.
 
 
