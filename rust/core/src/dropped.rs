@@ -50,6 +50,8 @@ pub struct DroppedChunk {
 pub struct DroppedChunks {
     count: usize,
     rows: OnceLock<Vec<DroppedChunk>>,
+    /// For each chunk of the input its place in the rows, or one past the last.
+    places: OnceLock<Vec<usize>>,
     decided: Arc<Decided>,
 }
 
@@ -73,6 +75,7 @@ impl DroppedChunks {
         Self {
             count: chunks - kept,
             rows: OnceLock::new(),
+            places: OnceLock::new(),
             decided: Arc::new(Decided { outcome, index, counting }),
         }
     }
@@ -81,6 +84,18 @@ impl DroppedChunks {
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Returns the dropped chunk whose place in the input is `index`.
+    pub(crate) fn of(&self, index: usize) -> Option<&DroppedChunk> {
+        let places = self.places.get_or_init(|| {
+            let mut places = vec![self.count; self.decided.outcome.scores().len()];
+            for (place, row) in self.iter().enumerate() {
+                places[row.index] = place;
+            }
+            places
+        });
+        self.get(*places.get(index)?)
     }
 
     /// Returns what the scores by words have besides those of the query's words.

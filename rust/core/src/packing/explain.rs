@@ -42,16 +42,16 @@ impl Packing {
     /// ```
     pub fn explain(&self, index: Option<usize>) -> Result<String, Error> {
         let Some(index) = index else { return Ok(self.summary()) };
+        if let Some(dropped) = self.dropped.of(index) {
+            let who = who(index, dropped.score);
+            let why_dropped = self.why_dropped(dropped);
+            return Ok(format!("{who} was dropped: {why_dropped}.{}", self.why_scored(index)));
+        }
         if let Some(kept) = self.kept.iter().find(|kept| kept.index == index) {
             return Ok(self.why_kept(kept) + &self.why_scored(index));
         }
-        let Some(dropped) = self.dropped.iter().find(|dropped| dropped.index == index) else {
-            let allowed = format!("below {}, the number of chunks", self.chunk_count());
-            return Err(Error::limit("index", allowed, index.to_string()));
-        };
-        let who = who(index, dropped.score);
-        let why_dropped = self.why_dropped(dropped);
-        Ok(format!("{who} was dropped: {why_dropped}.{}", self.why_scored(index)))
+        let allowed = format!("below {}, the number of chunks", self.chunk_count());
+        Err(Error::limit("index", allowed, index.to_string()))
     }
 
     /// Returns a sentence on what a score has besides that of the query's words
