@@ -1,13 +1,17 @@
 """What the tests of Ray, Spark and Daft share: a table, and its answer in one process."""
 
+import logging
 import os
 import random
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from canary_support import META, QUERY, TEXT, TITLE, TOKEN, told
 
 from budgeteer import Corpus, get_counter, pack_table
+from budgeteer.embedding import OpenAIEmbedder
+from budgeteer.ranking import Embedding
 
 WORDS = ["green", "tea", "is", "mild", "rye", "bread", "dark", "oats", "pale", "in", "old", "mill"]
 BUDGET = 30
@@ -107,3 +111,58 @@ def saved(path, texts=("Green tea.", "Rye bread.", "Oats are pale.")):
     """Return a corpus that was opened from a file."""
     Corpus(list(texts)).save(path)
     return Corpus.open(path)
+
+
+def telling_counter(path):
+    """Return a counter; a process that has it writes to a file what this package logs."""
+
+    def telling(path):
+        logger = logging.getLogger("budgeteer")
+        logger.addHandler(logging.FileHandler(path, encoding="utf-8"))
+        logger.setLevel(logging.DEBUG)
+        return lambda text: len(text.split())
+
+    class Telling:
+        def __init__(self):
+            self._count = telling(path)
+
+        def __call__(self, text):
+            return self._count(text)
+
+        def __reduce__(self):
+            return telling, (path,)
+
+    return Telling()
+
+
+def check_canaries(pack, folder):
+    """
+    See that the errors of rows, and what processes log, show no text and no secret.
+
+    *pack* packs a table and returns its rows; nothing answers where the embedder asks.
+    """
+    chunk = {"text": TEXT, "title": TITLE, "metadata": META}
+    table = pa.table(
+        {
+            "key": [1, 2, 3],
+            "query": [QUERY, None, QUERY],
+            "chunks": [[chunk], [chunk], [chunk, {**chunk, "text": None}]],
+        }
+    )
+    url = f"http://127.0.0.1:9/v1?token={TOKEN}"
+    embedder = OpenAIEmbedder(url=url, api_key_env=None, max_retries=0, allow_insecure_http=True)
+    logger, path = logging.getLogger("budgeteer"), folder / "log"
+    before, level = [*logger.handlers], logger.level
+    try:
+        for fallback, fails in ((None, {1, 2, 3}), ("bm25", {2, 3})):
+            ranking = Embedding(embedder, fallback=fallback)
+            rows = pack(table, 40, counter=telling_counter(str(path)), ranking=ranking)
+            errors = {row["key"]: row["error"] for row in rows if row["error"] is not None}
+            assert fails == set(errors)
+            assert [] == [error for error in errors.values() if told(error)]
+        logged = path.read_text("utf-8")
+        assert "ranking by bm25, as embedding failed: " in logged
+        assert [] == told(logged)
+    finally:
+        logger.handlers[:] = before
+        logger.setLevel(level)

@@ -96,6 +96,15 @@ def test_a_corpus_in_memory(df):
         pack_dataframe(df, 9, chunks=Corpus(["Tea."]))
 
 
+def test_nothing_is_told(tmp_path):
+    """Errors of rows and logs show no text, and no secret of an embedder."""
+
+    def packed(table, *arguments, **options):
+        return pack_dataframe(daft.from_arrow(table), *arguments, **options).to_pylist()
+
+    cluster.check_canaries(packed, tmp_path)
+
+
 def test_no_rows(df):
     """A frame without rows gives one without rows."""
     assert [] == pack_dataframe(df.where(col("key") < 0), 9).to_pylist()

@@ -115,6 +115,15 @@ def test_a_corpus_in_memory():
         pack_dataset(dataset(), 9, chunks=Corpus(["Tea."]))
 
 
+def test_nothing_is_told(tmp_path):
+    """Errors of rows and logs of processes show no text, and no secret of an embedder."""
+
+    def packed(table, *arguments, **options):
+        return pack_dataset(dataset(table, 2), *arguments, **options).take_all()
+
+    cluster.check_canaries(packed, tmp_path)
+
+
 def test_a_schema_that_is_not_known_yet():
     """Where columns are known only when the dataset runs, the run tells what is wrong."""
     lazy = dataset().map_batches(lambda batch: batch, batch_format="pyarrow")

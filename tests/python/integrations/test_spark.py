@@ -168,3 +168,12 @@ def test_a_corpus_in_memory(df):
 def test_no_rows(df):
     """A frame without rows gives one without rows."""
     assert [] == rows_of(pack_dataframe(df.where("key < 0"), 9))
+
+
+def test_nothing_is_told(spark, tmp_path):
+    """Errors of rows and logs of processes show no text, and no secret of an embedder."""
+
+    def packed(table, *arguments, **options):
+        return rows_of(pack_dataframe(spark.createDataFrame(table), *arguments, **options))
+
+    cluster.check_canaries(packed, tmp_path)
