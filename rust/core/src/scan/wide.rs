@@ -470,6 +470,22 @@ mod tests {
         assert!(all > 1_000);
     }
 
+    /// ASCII is found anywhere in a word, and none around it.
+    #[test]
+    fn ascii_is_found_in_words_of_any_size() {
+        for (at, size) in (0..3).flat_map(|at| (0..12).map(move |size| (at, size))) {
+            let end = at + size;
+            let mut folded = [b'a'; 20];
+            folded[at..end].fill(0xd1);
+            assert!(!has_ascii(&folded, at, end), "{at} {end}");
+            for place in at..end {
+                folded[place] = b'a';
+                assert!(has_ascii(&folded, at, end), "{at} {end} {place}");
+                folded[place] = 0xd1;
+            }
+        }
+    }
+
     /// Every method finds the keywords that looking at each word finds, of many
     /// and of few.
     #[test]
