@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,7 +126,7 @@ class ServiceStats:
         seen = 0
         for budget, answers in sorted(self.full_budgets.items()):
             seen += answers
-            if seen >= math.ceil(share * total):
+            if seen / total >= share:  # a product may be rounded up, above the share
                 return budget
         return None
 

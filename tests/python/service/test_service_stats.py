@@ -161,3 +161,12 @@ def test_a_share_of_answers_is_from_0_to_1(share):
     """Any other is refused."""
     with pytest.raises(InvalidArgumentError, match="share must be"):
         ServiceStats(full_budgets={1024: 1}).budget_for(share)
+
+
+@pytest.mark.parametrize("answers", [100, 20, 7, 3])
+def test_a_share_is_not_rounded_up(answers):
+    """A budget that kept everything whole for exactly that share of the answers is enough."""
+    for whole in range(1, answers):
+        stats = ServiceStats(full_budgets={16: whole, 1024: answers - whole})
+        assert 16 == stats.budget_for(whole / answers)
+        assert 1024 == stats.budget_for(min(1.0, whole / answers + 1e-9))
