@@ -335,6 +335,9 @@ class RetrievalService(Unpickled):
         Args:
             reset: Whether to start the figures anew; none is lost or reported twice.
 
+        Raises:
+            InvalidArgumentError: *reset* is not a bool.
+
         Examples:
             >>> from budgeteer.service import ChunkRetriever
             >>> service = RetrievalService(ChunkRetriever(["Tea."]), LlmSettings(model="gpt-4o"))
@@ -343,7 +346,7 @@ class RetrievalService(Unpickled):
             (1, 0)
 
         """
-        return self._recorder.stats(reset=reset)
+        return self._recorder.stats(reset=_validate.flag("reset", reset))
 
     def observe(self, result: RetrievalResult, billed: int) -> None:
         """

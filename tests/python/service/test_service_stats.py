@@ -170,3 +170,13 @@ def test_a_share_is_not_rounded_up(answers):
         stats = ServiceStats(full_budgets={16: whole, 1024: answers - whole})
         assert 16 == stats.budget_for(whole / answers)
         assert 1024 == stats.budget_for(min(1.0, whole / answers + 1e-9))
+
+
+@pytest.mark.parametrize("reset", ["no", 1, None])
+def test_nothing_but_a_bool_resets(reset):
+    """Anything else is refused, and loses no figure."""
+    service = service_of("green tea")
+    service.retrieve("tea")
+    with pytest.raises(InvalidArgumentError, match="reset must be a bool"):
+        service.stats(reset=reset)
+    assert 1 == service.stats().answered
