@@ -263,12 +263,7 @@ class Source:
                 f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}",
                 source=self.name,
             )
-        if isinstance(found, (set, frozenset)):
-            raise RetrievalError(
-                f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}, "
-                f"whose order differs between processes: answer a list, as sorted() makes one",
-                source=self.name,
-            )
+        refuse_set(self.name, found)
         chunks: list[Any] = []
         for chunk in found:
             chunks.append(chunk)
@@ -289,6 +284,16 @@ def sources_of(retriever: object) -> tuple[Source, ...]:
     if not retriever:
         raise InvalidArgumentError("retriever must have at least one retriever")
     return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
+
+
+def refuse_set(name: str, found: object) -> None:
+    """Raise the error for an answer without an order."""
+    if isinstance(found, (set, frozenset)):
+        raise RetrievalError(
+            f"{name} must answer a sequence of chunks, not {_validate.type_name(found)}, "
+            f"whose order differs between processes: answer a list, as sorted() makes one",
+            source=name,
+        )
 
 
 def aiter_of(pages: AsyncIterable[Any]) -> Any:

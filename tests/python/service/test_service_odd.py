@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from service_support import SETTINGS
+from service_support import SETTINGS, service_of
 
 from budgeteer.service import (
     RetrievalError,
@@ -141,3 +141,24 @@ class Listed:
 
     def retrieve(self, query, limit):
         return self.chunks
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_reranker_answers_an_order(kind):
+    """A set has none that is the same in each process: it is refused, as from a retriever."""
+
+    class Reranker:
+        def rerank(self, query, chunks):
+            return kind(chunks)
+
+        async def arerank(self, query, chunks):
+            return kind(chunks)
+
+    service = service_of("Green tea.", "Black tea.", reranker=Reranker())
+    message = (
+        f"Reranker must answer a sequence of chunks, not {kind.__name__}, whose order differs"
+    )
+    with pytest.raises(RetrievalError, match=message):
+        service.retrieve("tea")
+    with pytest.raises(RetrievalError, match=message):
+        asyncio.run(service.aretrieve("tea"))
