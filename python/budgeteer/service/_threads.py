@@ -38,6 +38,7 @@ class Threads:
         self._condition = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any], threading.Event | None]] = deque()
         self._alive = self._idle = 0
+        self._many = self._most  # from so many waiting calls on, look for those given up
 
     def submit(
         self, function: Callable[[], Any], given_up: threading.Event | None = None
@@ -50,6 +51,8 @@ class Threads:
         future: Future[Any] = Future()
         context = contextvars.copy_context()
         with self._condition:
+            if len(self._jobs) >= self._many:
+                self._forget_cancelled()
             self._jobs.append((future, lambda: context.run(function), given_up))
             if self._idle < len(self._jobs) and self._alive < self._most:
                 self._start()
@@ -64,6 +67,11 @@ class Threads:
             self._jobs.clear()
         while self._idle < self._alive and time.monotonic() < ends:
             time.sleep(_LOOK_SECONDS)
+
+    def _forget_cancelled(self) -> None:
+        """Let go of calls that nobody waits for: while all threads hang, none takes them."""
+        self._jobs = deque(job for job in self._jobs if not job[0].cancelled())
+        self._many = self._most + 2 * len(self._jobs)
 
     def _start(self) -> None:
         """Start a thread for the last job; take the job back if there is no thread at all."""

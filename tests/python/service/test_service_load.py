@@ -12,6 +12,7 @@ from service_support import Fake, service_of
 from budgeteer import get_counter
 from budgeteer.service import LlmSettings, RetrievalService, _service
 from budgeteer.service._asking import in_thread
+from budgeteer.service._threads import Threads
 
 BENCH = Path(__file__).parents[3] / "benches/load_service.py"
 
@@ -92,3 +93,16 @@ def test_stats_lose_nothing():
     told.append(service.stats())
 
     assert 400 == sum(stats.requests for stats in told) == sum(s.answered for s in told)
+
+
+def test_given_up_calls_are_forgotten_while_all_threads_hang():
+    """The requests of a backend that hangs for hours do not fill the memory."""
+    threads, until = Threads(4), threading.Event()
+    for _ in range(4):
+        threads.submit(until.wait)
+    waiting = [threads.submit(lambda: "done") for _ in range(3)]
+    for _ in range(1_000):
+        threads.submit(until.wait).cancel()
+    assert len(threads._jobs) <= 16
+    until.set()
+    assert ["done"] * 3 == [future.result(10) for future in waiting]
