@@ -65,10 +65,11 @@ def assert_fits(
 
 def _counted(fitted: object, counter: Any) -> tuple[str, int]:
     """Return what is counted, with its verb, and its tokens."""
+    counting = get_counter(counter)  # messages would be guessed for a name that nobody knows
     if isinstance(fitted, str):
-        return "the text takes", get_counter(counter).count(fitted)
+        return "the text takes", counting.count(fitted)
     if isinstance(fitted, (Packing, FittedOutput)):
-        return "its text takes", get_counter(counter).count(fitted.text)
+        return "its text takes", counting.count(fitted.text)
     if isinstance(fitted, Allocation):
         how = _how(counter)
         tokens = count_messages(fitted.messages, **how) + count_tools(

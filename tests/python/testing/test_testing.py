@@ -69,6 +69,15 @@ def test_what_does_not_fit(fitted, counter, limit, says):
         assert_fits(fitted, counter, limit)
 
 
+@pytest.mark.parametrize(("counter", "message"), [("o200k_bse", "o200k_base"), (None, "not None")])
+def test_nothing_is_counted_by_what_nobody_knows(counter, message):
+    """A misspelt name is an error for messages too: nobody knows how far the guess is off."""
+    allocation = Layout(90, [Section("system", "Green tea.")]).fit()
+    for fitted in "a", [{"role": "user", "content": "a"}], [], allocation:
+        with pytest.raises(InvalidArgumentError, match=message):
+            assert_fits(fitted, counter, 90)
+
+
 def test_bad_arguments():
     """An error names the argument, the value and what is allowed."""
     with pytest.raises(InvalidArgumentError, match=r"fitted must be a str, a Packing,.* not int"):
