@@ -9,6 +9,7 @@ from typing import Any
 
 from budgeteer._log import log
 from budgeteer._messages.messages import Sent
+from budgeteer._messages.shapes import mapping
 from budgeteer._pack.packing import Packing
 from budgeteer._public import public
 
@@ -99,7 +100,9 @@ class RetrievalResult:
         """
         return {
             "model": self.model,
-            "messages": [dict(message) for message in self.messages],
+            "messages": [
+                dict(mapping(f"messages[{i}]", message)) for i, message in enumerate(self.messages)
+            ],
             "tokens": dataclasses.asdict(self.tokens),
             "packing": self.packing.to_dict(),
         }

@@ -1,5 +1,7 @@
 """The messages of a request count what `count_messages` says, though most of them is known."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,3 +97,29 @@ def test_the_packed_text_is_not_counted_again():
     assert len(result.packing.text) > 1_000
     assert counted
     assert max(counted) < 100
+
+
+class Part:
+    """An object of an API's package, in a message that is another."""
+
+    def __init__(self, **fields):
+        self.fields = fields
+
+    def model_dump(self):
+        return {
+            name: [part.model_dump() for part in value] if isinstance(value, list) else value
+            for name, value in self.fields.items()
+        }
+
+
+def test_messages_that_are_objects_are_plain_in_a_dict():
+    """What is counted of an object of an API's package is what JSON gets of it."""
+
+    def builder(system, context, query):
+        return [Part(role="user", content=[Part(type="text", text=context + query)])]
+
+    settings = LlmSettings("gpt-4o")
+    result = RetrievalService(Fake("Green tea."), settings, message_builder=builder).retrieve("?")
+    said = json.loads(json.dumps(result.to_dict()))["messages"]
+    assert [{"role": "user", "content": [{"type": "text", "text": "Green tea.?"}]}] == said
+    assert isinstance(result.messages[0], Part)
