@@ -127,14 +127,14 @@ impl ServiceStats {
     /// the plain template: add the other costs of the messages, and the
     /// reserve.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a number
+    #[allow(clippy::cast_precision_loss, clippy::manual_clamp)] // a share, and NaN is not clamped
     pub fn budget_for(&self, share: f64) -> Option<usize> {
         let total: u64 = self.full_budgets.values().sum();
-        let wanted = (share.clamp(0.0, 1.0) * total as f64).ceil() as u64;
+        let share = share.max(0.0).min(1.0); // NaN becomes 0
         let mut seen = 0;
         let found = self.full_budgets.iter().find(|&(_, answers)| {
             seen += answers;
-            seen >= wanted
+            seen as f64 / total as f64 >= share // a product may be rounded up, above the share
         });
         found.map(|(&budget, _)| budget)
     }
@@ -326,6 +326,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::cast_precision_loss)] // a share
     fn shares() {
         let stats =
             ServiceStats { full_budgets: [(1_024, 90), (4_096, 10)].into(), ..Default::default() };
@@ -333,5 +334,10 @@ mod tests {
         let (low, high) = (Some(1_024), Some(4_096));
         assert_eq!([low, low, low, high, high, high, low], budgets);
         assert_eq!(None, ServiceStats::default().budget_for(0.5));
+        for whole in 1..100 {
+            let full_budgets = [(16, whole), (1_024, 100 - whole)].into();
+            let stats = ServiceStats { full_budgets, ..Default::default() };
+            assert_eq!(Some(16), stats.budget_for(whole as f64 / 100.0));
+        }
     }
 }
