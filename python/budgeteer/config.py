@@ -185,6 +185,7 @@ class Config:
                 JSONL file. Or the endpoint that embeds *query* for a Qdrant source fails. Or a
                 chunk has more tokens than the embedding model takes, under ``truncate: false`` and
                 without a fallback.
+            InvalidArgumentError: *query* is neither a str nor None.
 
         Examples:
             >>> import pathlib, tempfile
@@ -199,6 +200,8 @@ class Config:
             ['High.', 'Low.']
 
         """
+        if query is not None:
+            query = _validate.text("query", query)
         chunks: list[Chunk] = []
         places: list[str] = []
         try:

@@ -126,6 +126,15 @@ def test_the_query_must_be_text(configured):
         configured(NOTE).query(5)
 
 
+@pytest.mark.parametrize("query", [5, b"tea", ["tea"]])
+def test_sources_are_read_for_a_text_or_none(configured, query):
+    """What `chunks` is given is checked, whether or not a source searches by it."""
+    with pytest.raises(
+        InvalidArgumentError, match=f"query must be a str, not {type(query).__name__}"
+    ):
+        configured(NOTE).chunks(query)
+
+
 # The example that comes with the library.
 
 
