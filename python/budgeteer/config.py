@@ -293,7 +293,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         raise InvalidArgumentError(
             f"path must be a str or a path, not {_validate.type_name(path)}"
         )
-    path = Path(path)
+    path = Path(os.fsdecode(path))
     try:
         return _config(document_of(decode(path.read_bytes())), path)
     except OSError as error:

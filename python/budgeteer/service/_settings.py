@@ -145,7 +145,7 @@ class LlmSettings:
             raise InvalidArgumentError(
                 f"path must be a str or a path, not {_validate.type_name(path)}"
             )
-        file = Path(path)
+        file = Path(os.fsdecode(path))
         try:
             document = _document(file)
             section = SECTION if isinstance(document, Mapping) and SECTION in document else ""

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import os
 import pickle
 import sys
 
@@ -29,6 +30,13 @@ def read(tmp_path, name, text):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return LlmSettings.from_file(path)
+
+
+def test_a_path_may_be_of_bytes(tmp_path):
+    """An entry of a directory that was listed as bytes is a path too."""
+    read(tmp_path, "service.yaml", "model: gpt-4")
+    (entry,) = os.scandir(os.fsencode(tmp_path))
+    assert LlmSettings("gpt-4") == LlmSettings.from_file(entry)
 
 
 @pytest.mark.skipif(not HAS_TOML, reason="there is no TOML reader")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -133,6 +134,13 @@ def test_sources_are_read_for_a_text_or_none(configured, query):
         InvalidArgumentError, match=f"query must be a str, not {type(query).__name__}"
     ):
         configured(NOTE).chunks(query)
+
+
+def test_a_path_may_be_of_bytes(configured):
+    """An entry of a directory that was listed as bytes is a path too."""
+    folder = os.fsencode(configured(NOTE).path.parent)
+    (entry,) = [entry for entry in os.scandir(folder) if entry.name.endswith(b".yaml")]
+    assert 8_000 == load(entry).packer.max_tokens
 
 
 # The example that comes with the library.
