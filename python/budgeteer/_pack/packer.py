@@ -419,6 +419,8 @@ def finish(
         packed = call.packed(budget, watch)
     if isinstance(packed, tuple):
         raise refusal(call.items, *packed)
+    if watch is not None:  # the last stage looks before it begins, and may take long
+        watch()
     packing: Packing[Any] = Packing(
         call.items,
         packed,

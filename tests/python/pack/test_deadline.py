@@ -120,6 +120,29 @@ def test_a_counter_is_not_asked_after_the_deadline(backend):
     assert 1 <= len(asked) <= 40
 
 
+def test_the_last_answer_of_a_counter_may_be_late(backend):
+    """No packing comes out after the deadline, even if only its own text is counted then."""
+
+    def slow(text):
+        if "\n\n" in text:
+            time.sleep(0.3)
+        return len(text)
+
+    packer = Packer(10**6, counter=slow)
+    with pytest.raises(PackingTimeoutError):
+        packer.pack(QUERY, texts(2, 1), deadline=0.2)
+    with pytest.raises(PackingTimeoutError):
+        asyncio.run(packer.apack(QUERY, texts(2, 1), deadline=0.2))
+
+
+@pytest.mark.parametrize("template", ["markdown", "json", "xml", "tagged"])
+def test_what_a_template_writes_is_counted_before_the_deadline(backend, template):
+    """The count of a long text in a template takes long, and no packing comes out after it."""
+    text = "".join(map(chr, range(0x4E00, 0x9000))) * 12
+    with pytest.raises(PackingTimeoutError):
+        Packer(10**9, ranking="input", template=template).pack(QUERY, [text], deadline=0.001)
+
+
 @needs_native
 @pytest.mark.parametrize(
     "options",
