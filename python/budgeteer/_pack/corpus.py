@@ -113,7 +113,8 @@ class Corpus(Copied, Indexed[T]):
         if isinstance(index, str):
             raise CorpusError(f"{name!r} cannot be opened as a corpus: {index}")
         corpus: Corpus[Any] = cls.__new__(cls)
-        corpus._begin(State(Stored(index), index, name))
+        absolute = os.path.abspath(name)  # noqa: PTH100 - a pickle may be made and read elsewhere
+        corpus._begin(State(Stored(index), index, absolute))
         return corpus
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -305,7 +306,7 @@ class Corpus(Copied, Indexed[T]):
                 "a Corpus cannot be pickled unless all of it was opened from a file: save it, "
                 "open that, and pickle what you opened"
             )
-        return Corpus.open, (str(Path(path).absolute()),)
+        return Corpus.open, (path,)
 
 
 def _extended(state: State[Any] | None, chunks: Iterable[Any]) -> State[Any]:

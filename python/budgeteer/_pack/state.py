@@ -18,7 +18,7 @@ class State(Generic[T]):
     chunks: Sequence[T]
     index: Any
     path: str | None = None
-    """The file it was read from."""
+    """The absolute path of the file it was read from."""
 
     _keys: dict[str, bytes] = field(default_factory=dict)
     _ids: list[str | None] = field(default_factory=list)

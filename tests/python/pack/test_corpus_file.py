@@ -440,6 +440,18 @@ def test_pickle(path):
 
 
 @native
+def test_pickle_from_another_folder(path, tmp_path, monkeypatch):
+    """A relative path is that of the folder in which the corpus was opened."""
+    Corpus(["green tea"]).save(path)
+    monkeypatch.chdir(tmp_path)
+    opened = Corpus.open(path.name)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir("other")
+
+    assert ["green tea"] == list(pickle.loads(pickle.dumps(opened)))
+
+
+@native
 def test_other_process(path):
     """Another process opens the file; what it says is the same."""
     chunks = [f"green tea number {i}" for i in range(500)]
