@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import index
-from os import PathLike, fsdecode
+from os import PathLike, fsdecode, fsencode
 from typing import Any, TypeVar
 
 from budgeteer._codes import NOT_UTF8, NULL
@@ -153,6 +153,12 @@ def path(name: str, value: object) -> str:
         raise InvalidArgumentError(
             f"{name} must be the name of a file, not empty or with a NUL in it"
         )
+    try:
+        fsencode(found)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"{name} must be the name of a file, which {found[-80:]!a} cannot be"
+        ) from None
     return found
 
 

@@ -167,6 +167,14 @@ def test_deep_metadata(path):
         Corpus([Chunk("tea", metadata=deep)]).save(path)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="has no such names")
+def test_a_name_that_no_file_can_have():
+    """It is refused by either backend, and shown in characters that can be printed."""
+    for use in (Corpus.open, Corpus(["rye"]).save):
+        with pytest.raises(InvalidArgumentError, match=r"which '/a\\ud800' cannot be$"):
+            use("/a\ud800")
+
+
 @native
 def test_saving_replaces(path):
     """What was there before is whole until the new one is, and no other file stays."""
