@@ -115,7 +115,12 @@ def _record(chunk: Any, i: int) -> bytes:
         if score is not None:
             score = _validate.number(f"chunks[{i}].score", score)
         if metadata is not None:
-            metadata = _plain(metadata)
+            if not isinstance(metadata, Mapping):  # which `Chunk` would refuse when it is read
+                raise InvalidArgumentError(
+                    f"chunks[{i}].metadata must be a mapping to be saved, not "
+                    f"{_validate.type_name(metadata)}"
+                )
+            metadata = dict(metadata)
             _check(metadata, f"chunks[{i}].metadata")
         record = [_CHUNK, identifier, source, score, metadata]
     try:
@@ -126,10 +131,6 @@ def _record(chunk: Any, i: int) -> bytes:
         return written.encode("utf-8", "surrogatepass")
     except ValueError as error:  # an int with too many digits
         raise InvalidArgumentError(f"chunks[{i}] cannot be saved: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _check(value: Any, name: str, depth: int = 0) -> None:

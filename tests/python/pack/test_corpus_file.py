@@ -148,6 +148,10 @@ def test_empty(path):
         ),
         (Chunk("tea", metadata={"x": 10**5000}), r"chunks\[1\] cannot be saved: .*digits"),
         (SimpleNamespace(text="tea", id=7), r"chunks\[1\].id must be a str, not int"),
+        (
+            SimpleNamespace(text="tea", metadata=["page"]),
+            r"chunks\[1\].metadata must be a mapping to be saved, not list",
+        ),
     ],
 )
 def test_what_json_cannot_hold(path, chunk, message):
