@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import json
 import math
 import os
@@ -111,6 +112,24 @@ def reason(error: OSError) -> str:
     return f"cannot read {name}: {error.strerror or error}"
 
 
+def place_of(path: str) -> str:
+    """
+    Return what *path* links to, or *path* itself if it is no link.
+
+    Raises:
+        OSError: The links lead in a circle.
+
+    """
+    from pathlib import Path  # slow to load
+
+    if not Path(path).is_symlink():
+        return path
+    place = os.path.realpath(path)
+    if Path(place).is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return place
+
+
 def write_whole(path: str, data: bytes) -> None:
     """
     Write a file beside its place, and move it there once it is complete.
@@ -124,7 +143,7 @@ def write_whole(path: str, data: bytes) -> None:
     """
     from pathlib import Path  # slow to load
 
-    place = Path(path).resolve()
+    place = Path(place_of(path))
     exists = place.exists()
     if exists and not place.is_file():
         place.write_bytes(data)

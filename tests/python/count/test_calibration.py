@@ -543,6 +543,18 @@ def test_a_write_that_fails_leaves_the_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="has no such links and modes")
+def test_a_circle_of_links(tmp_path):
+    """It is refused as by the system, and stays."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        taught([(1_000, 1_100)]).save(one)
+    assert {one, other} == {*tmp_path.iterdir()}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no such links and modes")
 def test_a_link_stays_one(tmp_path):
     """What it links to is replaced, and keeps its permissions."""
     place, link = tmp_path / "bills", tmp_path / "link"
