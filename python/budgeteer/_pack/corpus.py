@@ -121,12 +121,13 @@ class Corpus(Copied, Indexed[T]):
         """
         Write the corpus to a file, which `open` reads on any platform.
 
-        The file is written beside *path* and replaces it when it is complete. Beside texts and
-        titles it holds the other fields of a mapping or a `Chunk` as JSON, and the ``id``,
-        ``source``, ``score`` and ``metadata`` of any other object.
+        The file is written beside *path*, or beside what that links to, and replaces it when it is
+        complete. Beside texts and titles it holds the other fields of a mapping or a `Chunk` as
+        JSON, and the ``id``, ``source``, ``score`` and ``metadata`` of any other object.
 
         Raises:
             InvalidArgumentError: JSON cannot hold a field of a chunk; the message names the index.
+                Or *path* is a pipe or a device.
             OSError: The file cannot be written; a previous file is left as it was.
             CorpusError: The corpus was opened from a file that is damaged; likewise.
             BudgeteerError: The backend is the reference, which knows no files.
@@ -139,8 +140,16 @@ class Corpus(Copied, Indexed[T]):
             [{'text': 'Green tea.', 'shelf': 3}]
 
         """
-        state = self._state
-        backend.save_corpus(state.index, _validate.path("path", path), records_of(state.chunks))
+        from budgeteer._files import place_of  # imports JSON, which few packers need
+
+        state, name = self._state, _validate.path("path", path)
+        place = place_of(name)
+        there = Path(place)
+        if there.exists() and not (there.is_file() or there.is_dir()):  # and would be replaced
+            raise InvalidArgumentError(
+                f"path must be the name of a file, not {name!r}, a pipe or a device"
+            )
+        backend.save_corpus(state.index, place, records_of(state.chunks))
 
     def append(self, chunks: Iterable[T]) -> None:
         """

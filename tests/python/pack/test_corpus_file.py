@@ -440,6 +440,23 @@ def test_counts_are_kept(path):
 
 
 @native
+@pytest.mark.skipif(os.name == "nt", reason="has no such links and pipes")
+def test_saving_to_a_link_or_a_pipe(path):
+    """What a link leads to is replaced; a pipe stays one."""
+    Corpus(["green tea"]).save(path)
+    link, pipe = path.with_name("link"), path.with_name("pipe")
+    link.symlink_to(path)
+    os.mkfifo(pipe)
+    Corpus(["black tea"]).save(link)
+
+    assert link.is_symlink()
+    assert ["black tea"] == list(Corpus.open(path))
+    with pytest.raises(InvalidArgumentError, match="pipe', a pipe or a device"):
+        Corpus(["black tea"]).save(pipe)
+    assert pipe.is_fifo()
+
+
+@native
 def test_pickle(path):
     """An opened corpus is pickled by its path, until something is appended."""
     Corpus(["green tea"]).save(path)
