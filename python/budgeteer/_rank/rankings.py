@@ -57,7 +57,7 @@ class Bm25:
             ``"english"``, ``"finnish"``, ``"french"``, ``"german"``, ``"hungarian"``,
             ``"indonesian"``, ``"irish"``, ``"italian"``, ``"norwegian"``, ``"portuguese"``,
             ``"russian"``, ``"sesotho"``, ``"spanish"`` or ``"swedish"``) or a collection of your
-            own, compared in lowercase and before stemming. None, the default, has none.
+            own, compared in lowercase and before stemming. None has none.
         k1: How much repetitions of a term add, from 0 (nothing) to 1,000,000.
         b: How strongly long texts are marked down, from 0 to 1.
         statistics: Those of the collection that the chunks of a call are from: how rare a word and
