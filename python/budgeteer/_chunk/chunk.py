@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
+from itertools import count
 from reprlib import recursive_repr
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -389,9 +390,13 @@ def metadata_of(row: Mapping[str, Any], metadata: Any) -> Any:
     return {**{n: given[n] for n in given if n not in own}, **own} if own else metadata
 
 
-def as_chunks(items: Sequence[Any]) -> Iterator[Chunk]:
-    """Yield chunks of any type as `Chunk`, which are packed as these are."""
-    for i, item in enumerate(items):
+def as_chunks(items: Sequence[Any], places: Iterable[int] | None = None) -> Iterator[Chunk]:
+    """
+    Yield chunks of any type as `Chunk`, which are packed as these are.
+
+    *places* are those that errors name, if not the places in *items*.
+    """
+    for i, item in zip(count() if places is None else places, items, strict=False):
         if isinstance(item, Chunk):
             yield item
             continue

@@ -239,7 +239,9 @@ class Corpus(Copied, Indexed[T]):
         chunks are left out; those that score 0 come last.
 
         Raises:
-            InvalidArgumentError: *query* is not a str, or *limit* is not an int from 0 on.
+            InvalidArgumentError: *query* is not a str, or *limit* is not an int from 0 on. Or one
+                of the best cannot be a `Chunk`, as its source is no str; the message names the
+                index.
 
         Examples:
             >>> corpus = Corpus(["Coffee.", "Green tea."])
@@ -252,7 +254,7 @@ class Corpus(Copied, Indexed[T]):
         kept = finish(
             begin(packer, query, self), packer.max_tokens
         ).kept  # no telemetry: the caller did not ask for a packing
-        chunks = as_chunks([found.chunk for found in kept])
+        chunks = as_chunks([found.chunk for found in kept], [found.index for found in kept])
         return scored(chunks, [found.score for found in kept])
 
     def statistics(

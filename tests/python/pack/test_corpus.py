@@ -471,3 +471,10 @@ def test_a_corpus_is_a_retriever(backend):
     answer = service.retrieve("green tea")
     assert answer.packing.text.startswith("Green tea is mild.")
     assert "green tea" in answer.messages[-1]["content"]
+
+
+def test_what_cannot_be_retrieved(backend):
+    """The message names the place in the corpus."""
+    corpus = Corpus(["Rye bread.", {"text": "Green tea.", "source": 5}])
+    with pytest.raises(InvalidArgumentError, match=r"^chunks\[1\]\.source must be a str, not int"):
+        corpus.retrieve("green tea", 1)
