@@ -122,8 +122,9 @@ class Corpus(Copied, Indexed[T]):
         Write the corpus to a file, which `open` reads on any platform.
 
         The file is written beside *path*, or beside what that links to, and replaces it when it is
-        complete. Beside texts and titles it holds the other fields of a mapping or a `Chunk` as
-        JSON, and the ``id``, ``source``, ``score`` and ``metadata`` of any other object.
+        complete, with the same permissions. Beside texts and titles it holds the other fields of a
+        mapping or a `Chunk` as JSON, and the ``id``, ``source``, ``score`` and ``metadata`` of any
+        other object.
 
         Raises:
             InvalidArgumentError: JSON cannot hold a field of a chunk; the message names the index.

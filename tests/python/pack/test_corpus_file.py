@@ -442,8 +442,9 @@ def test_counts_are_kept(path):
 @native
 @pytest.mark.skipif(os.name == "nt", reason="has no such links and pipes")
 def test_saving_to_a_link_or_a_pipe(path):
-    """What a link leads to is replaced; a pipe stays one."""
+    """What a link leads to is replaced, and keeps its permissions; a pipe stays one."""
     Corpus(["green tea"]).save(path)
+    path.chmod(0o640)
     link, pipe = path.with_name("link"), path.with_name("pipe")
     link.symlink_to(path)
     os.mkfifo(pipe)
@@ -451,6 +452,7 @@ def test_saving_to_a_link_or_a_pipe(path):
 
     assert link.is_symlink()
     assert ["black tea"] == list(Corpus.open(path))
+    assert 0o640 == path.stat().st_mode & 0o777
     with pytest.raises(InvalidArgumentError, match="pipe', a pipe or a device"):
         Corpus(["black tea"]).save(pipe)
     assert pipe.is_fifo()

@@ -315,7 +315,7 @@ impl Index {
 
     /// Writes a file with the index, the texts of `batch`, and the caller's
     /// record of each chunk. The index must be that of `batch`. The file at
-    /// `path` is replaced once the new one is whole.
+    /// `path` is replaced once the new one is whole, which has its permissions.
     ///
     /// # Errors
     ///
@@ -347,8 +347,14 @@ impl Index {
         let (temporary, file) = create_beside(path).map_err(|error| Error::io(&error))?;
         let written = self.write(file, batch, record).map_err(|error| Error::io(&error));
         let written = written.and_then(|()| check());
-        let renamed =
-            written.and_then(|()| fs::rename(&temporary, path).map_err(|error| Error::io(&error)));
+        let renamed = written.and_then(|()| {
+            // What is replaced keeps its permissions.
+            if let Ok(old) = fs::metadata(path) {
+                fs::set_permissions(&temporary, old.permissions())
+                    .map_err(|error| Error::io(&error))?;
+            }
+            fs::rename(&temporary, path).map_err(|error| Error::io(&error))
+        });
         renamed.inspect_err(|_| {
             // If it cannot be removed, it is left.
             let _ = fs::remove_file(&temporary);
