@@ -177,9 +177,9 @@ impl<'p> ExactMeter<'p> {
         let cost = match &frame.escaped {
             None => self.cost(packer.template, &frame, text, tokens),
             Some(escaped) => {
-                let escaped = Text::from_utf8(escaped);
-                let counted = count_text(self.exact.model(), escaped, available, &GO_ON);
-                let Some(counted) = counted else { return Ok(None) };
+                let (escaped, model) = (Text::from_utf8(escaped), self.exact.model());
+                let count = |stop: &AtomicBool| count_text(model, escaped, available, stop);
+                let Some(counted) = count_written(packer, escaped, count)? else { return Ok(None) };
                 self.cost(packer.template, &frame, escaped, counted)
             }
         };
@@ -211,6 +211,20 @@ impl<'p> ExactMeter<'p> {
             starts_anew: joint::starts_anew(exact.model(), last, first),
         }
     }
+}
+
+/// Does `count` for a text that a template wrote. The host may end it where the
+/// text is long.
+fn count_written<B: Batch, H: Host>(
+    packer: &mut Packer<'_, B, H>,
+    text: Text<'_>,
+    count: impl FnOnce(&AtomicBool) -> Option<u64> + Send,
+) -> Result<Option<u64>, H::Error> {
+    let chars = text.chars();
+    if chars <= INLINE_CHARS {
+        return Ok(count(&GO_ON));
+    }
+    packer.host.work(chars.saturating_mul(COUNTING), count)
 }
 
 impl<B: Batch, H: Host> Meter<B, H> for ExactMeter<'_> {
@@ -270,9 +284,9 @@ impl<B: Batch, H: Host> Meter<B, H> for ExactMeter<'_> {
         frame: Frame,
     ) -> Result<Option<Fitting>, H::Error> {
         let available = self.available(packer);
-        let text = frame.written();
-        let counted = self.exact.count_text(text, available, &GO_ON);
-        let Some(tokens) = counted else { return Ok(None) };
+        let (text, exact) = (frame.written(), self.exact);
+        let count = |stop: &AtomicBool| exact.count_text(text, available, stop);
+        let Some(tokens) = count_written(packer, text, count)? else { return Ok(None) };
         let cost = self.cost(packer.template, &frame, text, tokens);
         let needed = self.needed(packer, index, cost);
         Ok((needed <= available).then_some(Fitting { tokens, needed, cost, frame }))
