@@ -134,8 +134,8 @@ def write_whole(path: str, data: bytes) -> None:
     """
     Write a file beside its place, and move it there once it is complete.
 
-    What *path* links to is replaced, and keeps its permissions. What is no file, such as a pipe
-    or a device, is written to as it is.
+    What *path* links to is replaced, and keeps its permissions. A pipe or a device is written to
+    as it is.
 
     Raises:
         OSError: The file cannot be written; a previous one is left as it was.

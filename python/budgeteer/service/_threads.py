@@ -38,7 +38,7 @@ class Threads:
         self._condition = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any], threading.Event | None]] = deque()
         self._alive = self._idle = 0
-        self._many = self._most  # from so many waiting calls on, look for those given up
+        self._many = self._most  # with this many calls waiting, look for those given up
 
     def submit(
         self, function: Callable[[], Any], given_up: threading.Event | None = None

@@ -1,6 +1,7 @@
 """Calibration: what bills teach, within which bounds, and that it never teaches itself."""
 
 import copy
+import errno
 import json
 import math
 import os
@@ -549,8 +550,9 @@ def test_a_circle_of_links(tmp_path):
     one.symlink_to(other)
     other.symlink_to(one)
 
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(OSError, match="symbolic links") as caught:
         taught([(1_000, 1_100)]).save(one)
+    assert (errno.ELOOP, str(one)) == (caught.value.errno, caught.value.filename)
     assert {one, other} == {*tmp_path.iterdir()}
 
 
