@@ -339,7 +339,7 @@ fn lexical_scores<B: Batch, H: Host>(
     };
     let total = index.total_chars();
     if let Some(query) = lists {
-        let (found, feedback) = host.work(query.cost(), |_| query.found(batch))?;
+        let (found, feedback) = host.work(query.cost(), |stop| query.found(batch, stop))?;
         if feedback.is_none() {
             return host.work(query.cost(), |_| later(index, found));
         }

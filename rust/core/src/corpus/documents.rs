@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use super::found::Later;
 use super::{Index, record};
 use crate::chunk::{Batch, Chunk, Document};
+use crate::count::exact::GO_ON;
 use crate::error::Error;
 use crate::mapped::Mapped;
 use crate::rank::sort_descending;
@@ -423,7 +424,7 @@ impl<D: Document + Sync> Corpus<D> {
         let (query, lexical) = (query.into(), Lexical::default());
         let scores = match self.index.query(query, &lexical) {
             Some(query) => {
-                let later = Later::new(&self.index, query.found(&self.batch()).0);
+                let later = Later::new(&self.index, query.found(&self.batch(), &GO_ON).0);
                 let (best, _) = later.best(limit, |_| true, |_, _| true);
                 let best = best.into_iter().map(|((_, place), score)| (place as usize, score));
                 let mut best: Vec<_> = best.collect();

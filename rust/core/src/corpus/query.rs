@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::Index;
 use super::found::Found;
@@ -165,8 +166,9 @@ impl Query<'_> {
     /// no list, it remains to be added: then also what reads the texts for it.
     ///
     /// For each chunk the order is that of
-    /// [`LexicalScorer`](crate::score::lexical::LexicalScorer).
-    pub(crate) fn found(&self, batch: &impl Batch) -> (Found, Option<Feedback>) {
+    /// [`LexicalScorer`](crate::score::lexical::LexicalScorer). The result means
+    /// nothing once `stop` is set.
+    pub(crate) fn found(&self, batch: &impl Batch, stop: &AtomicBool) -> (Found, Option<Feedback>) {
         let Lexical { bm25, links, feedback, .. } = self.lexical;
         let idf: Vec<f64> = self.terms.iter().map(|(_, frequency)| self.idf(*frequency)).collect();
         let average = self.lexical.statistics.as_ref().and_then(|known| known.average());
@@ -190,7 +192,7 @@ impl Query<'_> {
             .into_iter()
             .max_by(|(one, place), (other, at)| one.total_cmp(other).then(at.cmp(place)));
         let best = best.filter(|_| *feedback);
-        let rest = best.and_then(|(_, best)| self.feed_back(batch, best, &mut found, &norms));
+        let rest = best.and_then(|(_, best)| self.feed_back(batch, best, &mut found, &norms, stop));
         (found, rest)
     }
 
@@ -319,10 +321,11 @@ impl Query<'_> {
         best: u32,
         found: &mut Found,
         norms: &Norms<'_>,
+        stop: &AtomicBool,
     ) -> Option<Feedback> {
         let Self { index, lexical, .. } = self;
         let bm25 = &lexical.bm25;
-        let words = candidates(batch, best as usize, &self.wanted, bm25);
+        let words = candidates(batch, best as usize, &self.wanted, bm25, stop);
         if has_unlisted(bm25, |stem| words.contains_key(stem)) {
             return Some(Feedback::new(best as usize, words, lexical));
         }

@@ -360,6 +360,7 @@ mod tests {
     use super::*;
     use crate::chunk::Documents;
     use crate::corpus::found::Found;
+    use crate::count::exact::GO_ON;
     use crate::rank::sortable;
     use crate::ranking::{Bm25, Lexical};
 
@@ -405,7 +406,7 @@ mod tests {
             for query in ["word1", "word150 word2", some, &many.join(" "), ""] {
                 let batch = Documents::new(&texts);
                 let asked = index.query(query.into(), lexical).expect("it has lists");
-                check(&index, &asked.found(&batch).0);
+                check(&index, &asked.found(&batch, &GO_ON).0);
             }
         }
         let overlap = index.overlap("word1 word7 word60 words word120".into());

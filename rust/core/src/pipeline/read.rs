@@ -160,9 +160,9 @@ pub(super) fn finish<B: Batch, H: Host>(
     total: usize,
     host: &mut H,
 ) -> Result<Scored, H::Error> {
-    let (mut scored, feedback) = host.work(total, |_| {
+    let (mut scored, feedback) = host.work(total, |stop| {
         let scored = lexical.scored(batch);
-        let feedback = lexical.feedback(batch, &scored);
+        let feedback = lexical.feedback(batch, &scored, stop);
         (scored, feedback)
     })?;
     feed_back(feedback, &mut scored, batch, total, host)?;

@@ -1,6 +1,7 @@
 //! Feedback: the words that stand out in the best text count a little.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Scorer;
 use super::bm25::{Bm25Scorer, Counted};
@@ -20,16 +21,21 @@ pub(crate) const FEEDBACK: f64 = 0.2;
 pub(crate) const LEAST_FREQUENCY: u64 = 2;
 
 /// Returns the stems of the text at `best` that may count, and how often it has
-/// each. Those of the query and numbers may not.
+/// each. Those of the query and numbers may not. The result means nothing once
+/// `stop` is set.
 pub(crate) fn candidates(
     batch: &impl Batch,
     best: usize,
     query: &QueryTerms,
     bm25: &Bm25,
+    stop: &AtomicBool,
 ) -> BTreeMap<Vec<u8>, u32> {
     let mut found: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     for part in [batch.text(best), batch.title(best)] {
         for_each_term_of(part, |term| {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
             let Some(stem) = bm25.stem_of(term) else { return };
             let is_number = stem.first().is_some_and(u8::is_ascii_digit);
             if !is_number && !query.has(&stem) {

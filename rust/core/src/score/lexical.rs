@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::mem::take;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::bm25::{Bm25Scorer, Counted};
 use super::feedback::{Feedback, candidates};
@@ -15,6 +16,7 @@ use super::heading::heading;
 use super::link::{Linker, best};
 use super::{Scorer, read_all};
 use crate::chunk::Batch;
+use crate::count::exact::GO_ON;
 use crate::error::Error;
 use crate::ranking::Lexical;
 use crate::text::Text;
@@ -159,13 +161,19 @@ impl<'a> LexicalScorer<'a> {
     }
 
     /// Returns what scores the texts once more, for the words of the best one;
-    /// None where nothing is to be added.
-    pub(crate) fn feedback(&self, batch: &impl Batch, scored: &Scored) -> Option<Feedback> {
+    /// None where nothing is to be added. The result means nothing once `stop`
+    /// is set.
+    pub(crate) fn feedback(
+        &self,
+        batch: &impl Batch,
+        scored: &Scored,
+        stop: &AtomicBool,
+    ) -> Option<Feedback> {
         if !self.lexical.feedback {
             return None;
         }
         let best = *best(&scored.scores).first()?;
-        let words = candidates(batch, best, &self.query, &self.lexical.bm25);
+        let words = candidates(batch, best, &self.query, &self.lexical.bm25, stop);
         (!words.is_empty()).then(|| Feedback::new(best, words, self.lexical))
     }
 }
@@ -255,7 +263,7 @@ pub fn lexical_scores<D: crate::Document>(
 pub fn batch_lexical_scores(query: Text<'_>, batch: &impl Batch, lexical: &Lexical) -> Vec<f64> {
     let scorer = read_all(LexicalScorer::new(query, lexical), batch);
     let mut found = scorer.scored(batch);
-    if let Some(feedback) = scorer.feedback(batch, &found) {
+    if let Some(feedback) = scorer.feedback(batch, &found, &GO_ON) {
         read_all(feedback, batch).add_to(&mut found);
     }
     found.scores
