@@ -182,7 +182,8 @@ class Packer:
             InvalidArgumentError: An argument has a wrong type or shape, or a chunk has no text or
                 a NaN score, or a vector is not finite; the message names the argument and the
                 index.
-            PackingTimeoutError: The deadline has passed. Packing stops within 50 ms.
+            PackingTimeoutError: The deadline has passed. Packing stops within 50 ms, or 200 in a
+                chunk of millions of characters.
             EmbeddingError: The embedder failed, and there is no fallback.
             CounterError: The caller's counter returned something that is not a count.
 
