@@ -346,11 +346,12 @@ fn visit_part(
         let text = string(&format!("{place}.{key}"), part.get(key))?;
         let goes_on = visit(text_piece(text, is_own));
         // All of a thought whose text was omitted is in its signature.
-        if key == "thinking" && text.is_empty() {
-            let sealed = part.get("signature").and_then(Value::as_str).unwrap_or_default();
-            if !sealed.is_empty() {
-                return Ok(goes_on && visit(Piece::Unknown { kind: "", part: None, shown: sealed }));
-            }
+        if key == "thinking"
+            && text.is_empty()
+            && let Some(sealed) = part.get("signature").and_then(Value::as_str)
+            && !sealed.is_empty()
+        {
+            return Ok(goes_on && visit(Piece::Unknown { kind: "", part: None, shown: sealed }));
         }
         return Ok(goes_on);
     }
