@@ -289,6 +289,45 @@ fn a_missing_folder_is_named() {
     }
 }
 
+/// What links lead to is replaced, and made where it is missing; a circle of
+/// links, a pipe and a device are errors, and stay.
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_pipes_are_refused() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+    let folder = temporary("links");
+    fs::create_dir(&folder).unwrap();
+    let [file, near, far, circle, pipe] =
+        ["file", "near", "far", "circle", "pipe"].map(|name| folder.join(name));
+    symlink("file", &near).unwrap();
+    symlink(&near, &far).unwrap();
+    symlink("circle", &circle).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+
+    for mode in [None, Some(0o640)] {
+        if let Some(mode) = mode {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        Corpus::new(["tea"]).save(&far).unwrap();
+        assert_eq!(1, Corpus::open(&file).unwrap().len());
+        assert!(near.is_symlink() && far.is_symlink());
+    }
+    assert_eq!(0o640, fs::metadata(&file).unwrap().permissions().mode() & 0o777);
+
+    let error = Corpus::new(["tea"]).save(&circle).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
+    assert!(circle.is_symlink());
+    let error = Corpus::new(["tea"]).save(&pipe).unwrap_err();
+    assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    assert!(error.to_string().ends_with("pipe', a pipe or a device"), "{error}");
+    let error = Corpus::open(&pipe).map(drop).unwrap_err();
+    assert_eq!("the file is no regular file", error.to_string());
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    assert_eq!(5, fs::read_dir(&folder).unwrap().count());
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Threads that read the same blocks for the first time at once all get what is
 /// there, and where there is damage all learn it.
 #[test]

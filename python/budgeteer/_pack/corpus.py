@@ -141,16 +141,8 @@ class Corpus(Copied, Indexed[T]):
             [{'text': 'Green tea.', 'shelf': 3}]
 
         """
-        from budgeteer._files import place_of  # imports JSON, which few packers need
-
         state, name = self._state, _validate.path("path", path)
-        place = place_of(name)
-        there = Path(place)
-        if there.exists() and not (there.is_file() or there.is_dir()):  # and would be replaced
-            raise InvalidArgumentError(
-                f"path must be the name of a file, not {name!r}, a pipe or a device"
-            )
-        backend.save_corpus(state.index, place, records_of(state.chunks))
+        backend.save_corpus(state.index, name, records_of(state.chunks))
 
     def append(self, chunks: Iterable[T]) -> None:
         """

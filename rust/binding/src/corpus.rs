@@ -17,7 +17,7 @@ use crate::chunk::{Strings, Texts};
 use crate::codes;
 use crate::column::TextColumn;
 use crate::convert::{borrow_text, column, signed, string, work};
-use crate::error::{CorpusError, guard};
+use crate::error::{CorpusError, InvalidArgumentError, guard};
 use crate::score::{Words, words_of};
 
 /// Indexing the texts takes as long as reading them this many times.
@@ -498,6 +498,9 @@ pub(crate) fn stored_chunk<'py>(
 /// Returns an error of the operating system as Python has it.
 fn refusal(error: &budgeteer::Error, path: &Path) -> PyErr {
     let message = error.to_string();
+    if error.kind() == ErrorKind::InvalidArgument {
+        return InvalidArgumentError::new_err(message);
+    }
     match error.os_error() {
         Some(code) => {
             let message = message.replace(&format!(" (os error {code})"), "");

@@ -7,6 +7,7 @@ use pyo3::{PyResult, import_exception};
 
 import_exception!(budgeteer.errors, CorpusError);
 import_exception!(budgeteer.errors, InternalError);
+import_exception!(budgeteer.errors, InvalidArgumentError);
 
 /// Calls `work`; a panic in it becomes an `InternalError`.
 ///

@@ -363,8 +363,9 @@ impl<D: Document + Sync> Corpus<D> {
     }
 
     /// Writes the corpus to a file. [`Corpus::open`] reads it on any platform,
-    /// and so does `budgeteer.Corpus.open` in Python. The file at `path` is
-    /// replaced once the new one is whole.
+    /// and so does `budgeteer.Corpus.open` in Python. The file at `path`, or
+    /// what that links to, is replaced once the new one is whole, which has its
+    /// permissions.
     ///
     /// In Python a chunk that has nothing but a text is a str. Any other is a
     /// `Chunk`, with kind, authority, priority, time and position in its
@@ -375,8 +376,8 @@ impl<D: Document + Sync> Corpus<D> {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
     /// written,
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// number that is NaN or metadata that is not a JSON object, and
-    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// number that is NaN, metadata that is not a JSON object or a `path` that is
+    /// a pipe or a device, and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
     /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples

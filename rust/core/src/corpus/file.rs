@@ -32,7 +32,7 @@
 //! file knows that it is damaged, and whoever made something of it asks
 //! [`Index::check`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,6 +112,10 @@ impl Stored {
     /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where it is not a
     /// corpus, of another version, cut off, or damaged in what was read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if fs::metadata(path).is_ok_and(|found| is_special(&found)) {
+            return Err(Error::damaged("is no regular file")); // opening a pipe would wait
+        }
         let file = File::open(path).map_err(|error| Error::io(&error))?;
         Self::read(map(&file).map_err(|error| Error::io(&error))?)
     }
@@ -315,13 +319,16 @@ impl Index {
 
     /// Writes a file with the index, the texts of `batch`, and the caller's
     /// record of each chunk. The index must be that of `batch`. The file at
-    /// `path` is replaced once the new one is whole, which has its permissions.
+    /// `path`, or what that links to, is replaced once the new one is whole,
+    /// which has its permissions.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
-    /// written, and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where the
-    /// index was opened from a file that is damaged; then nothing has changed.
+    /// written, [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument)
+    /// where `path` is a pipe or a device, and
+    /// [`ErrorKind::Corpus`](crate::ErrorKind::Corpus) where the index was
+    /// opened from a file that is damaged; then nothing has changed.
     ///
     /// # Panics
     ///
@@ -344,16 +351,22 @@ impl Index {
         check: impl Fn() -> Result<(), Error>,
     ) -> Result<(), Error> {
         assert_eq!(self.len(), batch.len(), "an index is saved with its own batch");
-        let (temporary, file) = create_beside(path).map_err(|error| Error::io(&error))?;
-        let written = self.write(file, batch, record).map_err(|error| Error::io(&error));
+        let io = |error| Error::io(&error);
+        let place = followed(path).map_err(io)?;
+        let old = fs::metadata(&place).ok();
+        if old.as_ref().is_some_and(is_special) {
+            let value = format!("'{}', a pipe or a device", path.display());
+            return Err(Error::limit("path", "the name of a file", value));
+        }
+        let (temporary, file) = create_beside(&place).map_err(io)?;
+        let written = self.write(file, batch, record).map_err(io);
         let written = written.and_then(|()| check());
         let renamed = written.and_then(|()| {
             // What is replaced keeps its permissions.
-            if let Ok(old) = fs::metadata(path) {
-                fs::set_permissions(&temporary, old.permissions())
-                    .map_err(|error| Error::io(&error))?;
+            if let Some(old) = old {
+                fs::set_permissions(&temporary, old.permissions()).map_err(io)?;
             }
-            fs::rename(&temporary, path).map_err(|error| Error::io(&error))
+            fs::rename(&temporary, &place).map_err(io)
         });
         renamed.inspect_err(|_| {
             // If it cannot be removed, it is left.
@@ -540,6 +553,25 @@ fn map(file: &File) -> io::Result<Box<dyn AsRef<[u8]> + Send + Sync>> {
     // breaks the promise that `Stored` asks of its user.
     let map = unsafe { memmap2::Mmap::map(file)? };
     Ok(Box::new(map))
+}
+
+/// Returns whether this is a pipe, a device or the like.
+fn is_special(found: &Metadata) -> bool {
+    !(found.is_file() || found.is_dir())
+}
+
+/// Returns where `path` leads by its links, be there a file or none.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    match fs::metadata(path) {
+        // Such as links in a circle. The others end.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut place = path.to_path_buf();
+    while let Ok(target) = fs::read_link(&place) {
+        place = place.with_file_name(target);
+    }
+    Ok(place)
 }
 
 /// Creates a file with a new name in the folder of `path`.
