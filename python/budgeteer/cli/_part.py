@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from budgeteer._files import place_of
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 _ROWS, _STATE, _LOCK, _NEW = "rows", "state.json", "lock", "new"
@@ -71,7 +73,9 @@ class Part:
 
         """
         self._output = Path(output)
-        self.folder = Path(f"{output}.part")
+        with self._writing():
+            self._output = Path(place_of(output))
+        self.folder = Path(f"{self._output}.part")
         self._run = dict(run)
         self._whole = _ROWS
         self.is_at_its_place = False
@@ -81,6 +85,8 @@ class Part:
             )
         if self._output.is_dir():
             raise InvalidArgumentError(f"--output: {output!r} is a folder, not a file")
+        if self._output.exists() and not self._output.is_file():  # and would be replaced
+            raise InvalidArgumentError(f"--output: {output!r} is a pipe or a device, not a file")
         if self.folder.is_file():
             raise InvalidArgumentError(
                 f"--output: {str(self.folder)!r} is a file, and the rows are in a folder of that "
@@ -147,7 +153,10 @@ class Part:
         self._rows.close()
         with self._writing():
             if not self.is_at_its_place:
-                (self.folder / self._whole).replace(self._output)
+                whole = self.folder / self._whole
+                if self._output.exists():  # what is replaced keeps its permissions
+                    whole.chmod(stat.S_IMODE(self._output.stat().st_mode))
+                whole.replace(self._output)
                 _sync(self._output.parent)
                 self.is_at_its_place = True
             self._remove()

@@ -484,6 +484,31 @@ def test_what_others_put_into_the_folder_stays(run):
     assert ["mine"] == [*names("out.jsonl.part")]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="has no such links and pipes")
+def test_the_output_is_a_link_or_a_pipe(run):
+    """What a link leads to is replaced, and keeps its permissions; a pipe stays one."""
+    write("in.jsonl", requests(1))
+    Path("there").mkdir()
+    Path("there/out.jsonl").touch(0o640)
+    Path("out.jsonl").symlink_to("there/out.jsonl")
+    Path("circle.jsonl").symlink_to("circle.jsonl")
+    os.mkfifo("pipe.jsonl")
+
+    def packs(output):
+        return run("pack", "--input", "in.jsonl", *ARGUMENTS, "-o", output)
+
+    assert (0, "", "") == packs("out.jsonl")
+    assert Path("out.jsonl").is_symlink()
+    assert 1 == len(read("out.jsonl"))
+    assert 0o640 == Path("there/out.jsonl").stat().st_mode & 0o777
+    assert {"out.jsonl"} == names("there")
+    for output, said in ("pipe", "is a pipe or a device"), ("circle", "symbolic links"):
+        status, _, error = packs(f"{output}.jsonl")
+        assert (2, True) == (status, said in error), error
+    assert Path("pipe.jsonl").is_fifo()
+    assert {"in.jsonl", "there", "out.jsonl", "circle.jsonl", "pipe.jsonl"} == names()
+
+
 def test_batches_begin_alike_wherever_reading_begins():
     """What is read from any of their ends on is the rest of them."""
     write("in.jsonl.gz", requests(120))
