@@ -179,6 +179,8 @@ class Source:
         self._aone = _method(retriever, "aretrieve")
         if self._one is not None and inspect.iscoroutinefunction(self._one):
             self._one, self._aone = None, self._aone or self._one
+        if self._pages is not None and inspect.isasyncgenfunction(self._pages):
+            self._pages, self._apages = None, self._apages or self._pages
         if self._one is None and self._aone is None:
             raise InvalidArgumentError(
                 f"{where} must have retrieve(query, limit), and "
@@ -204,7 +206,10 @@ class Source:
             assert self._one is not None  # noqa: S101 - is_async_only was asked before
             return self._listed(self._one(query, limit, **options), room)
         chunks: list[Any] = []
-        pages = iter(self._pages(query, **options))
+        answered = self._pages(query, **options)
+        if not isinstance(answered, Iterable):
+            raise self._refused("an iterable of pages", answered)
+        pages = iter(answered)
         try:
             for found in pages:
                 page = self._listed(found, room)
@@ -237,8 +242,10 @@ class Source:
             assert self._aone is not None  # noqa: S101 - aask has looked
             return self._listed(await self._aone(query, limit, **options), room)
         chunks: list[Any] = []
-        pages: AsyncIterable[Any] = self._apages(query, **options)
-        iterator = aiter_of(pages)
+        answered = self._apages(query, **options)
+        if not isinstance(answered, AsyncIterable):
+            raise self._refused("an asynchronous iterable of pages", answered)
+        iterator = aiter_of(answered)
         try:
             async for found in iterator:
                 page = self._listed(found, room)
@@ -257,12 +264,7 @@ class Source:
         if isinstance(found, (list, tuple)):
             return list(found)
         if isinstance(found, (str, bytes, bytearray, Mapping)) or not isinstance(found, Iterable):
-            if inspect.iscoroutine(found):
-                found.close()
-            raise RetrievalError(
-                f"{self.name} must answer a sequence of chunks, not {_validate.type_name(found)}",
-                source=self.name,
-            )
+            raise self._refused("a sequence of chunks", found)
         refuse_set(self.name, found)
         chunks: list[Any] = []
         for chunk in found:
@@ -270,6 +272,14 @@ class Source:
             if len(chunks) % _LOOK_EVERY == 0 and room.is_over:
                 break
         return chunks
+
+    def _refused(self, wanted: str, found: object) -> RetrievalError:
+        """Return the error for an answer of another type."""
+        if inspect.iscoroutine(found):
+            found.close()  # else it would warn that nobody awaited it
+        return RetrievalError(
+            f"{self.name} must answer {wanted}, not {_validate.type_name(found)}", source=self.name
+        )
 
 
 def sources_of(retriever: object) -> tuple[Source, ...]:

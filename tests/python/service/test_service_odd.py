@@ -56,6 +56,43 @@ def test_pages_of_a_list():
     assert "Green tea.\n\nBlack tea." == result.packing.text
 
 
+class Yields(Pages):
+    """Its pages are an asynchronous generator."""
+
+    def retrieve(self, query, limit):
+        return ["White tea."]
+
+    async def pages(self, query):
+        for page in PAGES:
+            yield page
+
+
+def test_pages_of_an_asynchronous_generator():
+    """They are read where they can be awaited, as ``apages`` are."""
+    service = RetrievalService(Yields(), SETTINGS)
+    result = asyncio.run(service.aretrieve("tea"))
+    assert "Green tea.\n\nBlack tea." == result.packing.text
+    assert "White tea." == service.retrieve("tea").packing.text
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_for_pages():
+    """Methods that return pages where they must yield them are errors that say so."""
+
+    class Returns(Pages):
+        async def pages(self, query):
+            return PAGES
+
+        async def apages(self, query):
+            return PAGES
+
+    service = RetrievalService(Returns(), SETTINGS)
+    with pytest.raises(RetrievalError, match="pages must answer an iterable of pages, not corou"):
+        service.retrieve("tea")
+    with pytest.raises(RetrievalError, match="must answer an asynchronous iterable of pages, not"):
+        asyncio.run(service.aretrieve("tea"))
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_coroutine_for_chunks():
     """A coroutine where chunks must be is an error, and never a coroutine that nobody awaited."""
