@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import dataclasses
 import inspect
 import threading
 from collections.abc import (
@@ -21,7 +22,9 @@ from budgeteer import _deadline, _telemetry, _validate
 from budgeteer._chunk.chunk import texts_of
 from budgeteer._count.counter import TokenCounter
 from budgeteer._guard import Guard, name_of
+from budgeteer._pack.packer import Packer, begin, finish
 from budgeteer.errors import (
+    BudgeteerError,
     InvalidArgumentError,
     RetrievalError,
     RetrievalTimeoutError,
@@ -304,6 +307,19 @@ def refuse_set(name: str, found: object) -> None:
             f"whose order differs between processes: answer a list, as sorted() makes one",
             source=name,
         )
+
+
+def check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
+    """Raise a `RetrievalError` if one of *chunks* cannot be packed."""
+    packer = dataclasses.replace(packer, counter=len)  # not the caller's, nor an estimate
+    try:
+        finish(begin(packer, "", chunks), 0)
+    except Exception as error:
+        # Our own messages hold no texts; an error from a chunk's property may hold anything.
+        found = error if isinstance(error, BudgeteerError) else _validate.type_name(error)
+        raise RetrievalError(
+            f"{name} answered what cannot be packed: {found}", source=name
+        ) from error
 
 
 def aiter_of(pages: AsyncIterable[Any]) -> Any:

@@ -25,10 +25,8 @@ from budgeteer._process import renew
 from budgeteer._public import public
 from budgeteer._rank.similarity import Embedder
 from budgeteer.errors import (
-    BudgeteerError,
     InputValidationError,
     InvalidArgumentError,
-    RetrievalError,
     RetrievalTimeoutError,
 )
 from budgeteer.service._asking import (
@@ -37,6 +35,7 @@ from budgeteer.service._asking import (
     Room,
     Source,
     arun,
+    check_chunks,
     in_thread,
     run,
     sources_of,
@@ -545,8 +544,8 @@ class RetrievalService(Unpickled):
             raise
         except Exception:
             for source, part in zip(self._sources, parts, strict=True):
-                _check_chunks(packer, source.name, part)
-            _check_chunks(packer, self._components.reranker, chunks)
+                check_chunks(packer, source.name, part)
+            check_chunks(packer, self._components.reranker, chunks)
             raise
 
     @contextmanager
@@ -571,19 +570,6 @@ class RetrievalService(Unpickled):
         finally:
             request.is_over = True
             self._recorder.end(outcome, request.packed if outcome == "answered" else None)
-
-
-def _check_chunks(packer: Packer, name: str, chunks: Sequence[Any]) -> None:
-    """Raise a `RetrievalError` if one of *chunks* cannot be packed."""
-    packer = dataclasses.replace(packer, counter=len)  # not the caller's, nor an estimate
-    try:
-        finish(begin(packer, "", chunks), 0)
-    except Exception as error:
-        # Our own messages hold no texts; an error from a chunk's property may hold anything.
-        found = error if isinstance(error, BudgeteerError) else _validate.type_name(error)
-        raise RetrievalError(
-            f"{name} answered what cannot be packed: {found}", source=name
-        ) from error
 
 
 def _packed(
