@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,13 +17,17 @@ from budgeteer.integrations._requests import Fitter, sent_of, tool_for
 
 try:
     from pydantic_ai import RunContext
+    from pydantic_ai import messages as _parts_of_messages
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
     from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
 __all__ = ["BudgetHistory"]
+
+_SENDS_RETRIES_AS_RESULTS = hasattr(_parts_of_messages, "RetryFeedbackPart")
+"""Whether what asks to call a tool again is sent as a result of it, as in newer versions."""
 
 
 class BudgetHistory(AbstractCapability[Any]):
@@ -160,9 +165,7 @@ def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
-            content = (
-                part.model_response() if kind == "retry-prompt" else part.model_response_str()
-            )
+            content = _returned(part).model_response_str()
             if files := getattr(part, "files", ()):
                 content = [{"type": "text", "text": content}, *map(_medium, files)]
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
@@ -243,7 +246,33 @@ def _rebuilt(
             yield message if is_same else replace(message, parts=parts)
 
 
+def _returned(part: Any) -> Any:
+    """Return a part that answers a call as the result that is sent for it."""
+    if part.part_kind != "retry-prompt":
+        return part
+    content, more = part.model_response(), {}
+    if _SENDS_RETRIES_AS_RESULTS:
+        content, more = part.content, {"outcome": "retried"}
+    told: dict[str, Any] = {"timestamp": part.timestamp, **more}
+    return ToolReturnPart(part.tool_name, content, part.tool_call_id, **told)
+
+
 def _shortened(part: Any, view: dict[str, Any]) -> Any:
     """Return the part of a result with another text, and its files where they stay."""
+    part = _returned(part)
     [text] = result_texts(view)
-    return replace(part, content=text if isinstance(view["content"], str) else [text, *part.files])
+    files = () if isinstance(view["content"], str) else part.files
+    for content in (text, *_error_in(text)):
+        made = replace(part, content=[content, *files] if files else content)
+        if made.model_response_str() == text:
+            return made
+    # The text of an error has its frame already: it would be written around it once more.
+    return replace(part, content=[text, *files] if files else text, outcome="success")
+
+
+def _error_in(text: str) -> Iterator[Any]:
+    """Yield what is framed as an error in the text of a result."""
+    with suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict) and [*found] == ["error"]:
+            yield found["error"]

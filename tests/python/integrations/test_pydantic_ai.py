@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import warnings
 from contextlib import suppress
 
 import pytest
 
 pytest.importorskip("pydantic_ai", minversion="2.54")
 
+import pydantic_ai
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.exceptions import UnexpectedModelBehavior
@@ -193,3 +195,46 @@ def test_media_in_a_result_count():
     assert len(text) < 9 * 400
     with pytest.raises(BudgetExhaustedError):
         ask(700)
+
+
+RESULTS = {
+    "failed": {"outcome": "failed"},
+    "retried": {"outcome": "retried"},
+    "a list": {"outcome": "failed", "content": [{"loc": [i], "msg": "No."} for i in range(200)]},
+    "a retry": None,
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("window", [200, 600])
+def test_a_failed_result_fits(provider, result, window):
+    """What is written around an error is written once, whether its text is cut or masked."""
+    fields = RESULTS[result]
+    text = '"a.log": "started"\n' * 300
+
+    def failed(key):
+        named = {"tool_name": "read", "tool_call_id": key}
+        if fields is not None:
+            return ToolReturnPart(**{"content": text, **named, **fields})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return pydantic_ai.messages.RetryPromptPart(text, **named)
+
+    given = [ModelRequest([UserPromptPart("What is in it?")])]
+    for i in range(3):
+        call = ToolCallPart("read", {"path": "a.log"}, tool_call_id=f"c{i}")
+        given += [ModelResponse([call]), ModelRequest([failed(f"c{i}")])]
+
+    async def run():
+        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
+        model = OpenAIChatModel("gpt-4o", provider=own)
+        agent = Agent(model, capabilities=[BudgetHistory(context_window=window)])
+        async with own.client:
+            await agent.run(message_history=given)
+
+    asyncio.run(run())
+
+    [body] = provider.seen
+    assert window // 2 < tokens_of(body) <= window
+    for message in body["messages"]:
+        assert '{"error":"{' not in str(message["content"])
