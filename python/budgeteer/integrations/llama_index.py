@@ -24,6 +24,7 @@ from budgeteer.integrations._packers import Kept, as_packer, plain, taken, writt
 try:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.bridge.pydantic import PrivateAttr, field_serializer
+    from llama_index.core.constants import DEFAULT_NUM_OUTPUTS
     from llama_index.core.llms import LLM
     from llama_index.core.memory.types import DEFAULT_CHAT_STORE_KEY, BaseChatStoreMemory
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -251,8 +252,8 @@ class BudgetMemory(BaseChatStoreMemory):
 
         Args:
             chat_history: What was said before.
-            llm: Its window, without the tokens of its answer, is the *max_tokens*, and its name
-                the *model*, where these are not given.
+            llm: Its window, without the tokens of its answer (LlamaIndex's default where it states
+                none), is the *max_tokens*, and its name the *model*, where these are not given.
             chat_store: As for the class.
             chat_store_key: As for the class.
             options: The other arguments of the class.
@@ -266,7 +267,9 @@ class BudgetMemory(BaseChatStoreMemory):
 
         """
         if llm is not None:
-            room = llm.metadata.context_window - llm.metadata.num_output
+            answer = llm.metadata.num_output
+            # -1 is what a model has without `max_tokens`, for which LlamaIndex reserves as much.
+            room = llm.metadata.context_window - (DEFAULT_NUM_OUTPUTS if answer < 0 else answer)
             options = {"max_tokens": room, "model": llm.metadata.model_name, **options}
         if "max_tokens" not in options:
             raise InvalidArgumentError("max_tokens must be given where llm is not")

@@ -13,6 +13,7 @@ from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
+from llama_index.core.constants import DEFAULT_NUM_OUTPUTS
 from llama_index.core.llms import ChatMessage, MockLLM
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
@@ -296,3 +297,11 @@ def test_a_chat_engine_with_a_memory():
     assert all(count_messages(messages, model="gpt-4o") <= 150 for messages in seen)
     assert 40 == len(memory.get_all())
     assert BudgetMemory.from_defaults(llm=MockLLM(max_tokens=20)).max_tokens > 0
+
+
+def test_a_model_that_states_no_answer():
+    """A model without a number for its answer leaves what LlamaIndex itself reserves for it."""
+    for most, answer in ((None, DEFAULT_NUM_OUTPUTS), (20, 20)):
+        llm = MockLLM(max_tokens=most)
+        memory = BudgetMemory.from_defaults(llm=llm)
+        assert llm.metadata.context_window - answer == memory.max_tokens
