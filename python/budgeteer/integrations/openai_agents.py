@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from inspect import isawaitable
 from typing import Any
@@ -222,7 +222,7 @@ async def _tools(agent: Agent[Any], context: Any) -> list[dict[str, Any]]:
         if isinstance(tool, FunctionTool):
             shown.append(_function(tool.name, tool.description, tool.params_json_schema))
         else:
-            shown.append({"type": tool.name})
+            shown.append(_hosted(tool))
     for target in agent.handoffs:
         to = handoff(target) if isinstance(target, Agent) else target
         is_on = to.is_enabled
@@ -230,6 +230,20 @@ async def _tools(agent: Agent[Any], context: Any) -> list[dict[str, Any]]:
         if await is_on if isawaitable(is_on) else is_on:
             shown.append(_function(to.tool_name, to.tool_description, to.input_json_schema))
     return shown
+
+
+def _hosted(tool: Any) -> dict[str, Any]:
+    """Return what is sent of a tool that is not a function: its grammar or description, too."""
+    config = getattr(tool, "tool_config", None)
+    if isinstance(config, Mapping):
+        return {**config}
+    told = {
+        name: getattr(tool, name, None) for name in ("description", "parameters", "environment")
+    }
+    return {
+        "type": tool.name,
+        **{name: value for name, value in told.items() if value is not None},
+    }
 
 
 def _function(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -282,6 +282,39 @@ def test_what_cannot_fit_is_not_sent(provider):
     assert [] == provider.seen
 
 
+@pytest.mark.parametrize("kind", ["CustomTool", "ToolSearchTool", "HostedMCPTool"])
+def test_what_other_tools_say_counts(kind):
+    """Grammar, description and settings of a tool that is no function count as they are sent."""
+    if not hasattr(agents, kind):
+        pytest.skip(f"this version has no {kind}")
+
+    async def invoke(context, text):
+        return text
+
+    long = "Find tea. " * 2_000
+    told = {"type": "mcp", "server_label": "tea", "server_description": long}
+    options = {
+        "CustomTool": {
+            "name": "find",
+            "description": "Find.",
+            "on_invoke_tool": invoke,
+            "format": {"type": "grammar", "syntax": "lark", "definition": long},
+        },
+        "ToolSearchTool": {"description": long},
+        "HostedMCPTool": {"tool_config": told},
+    }
+    tool = getattr(agents, kind)(**options[kind])
+    data = agents.run.CallModelData(
+        agents.run.ModelInputData([{"role": "user", "content": "Hello?"}], None),
+        Agent("house", model="gpt-4o", tools=[tool]),
+        None,
+    )
+
+    with pytest.raises(BudgetExhaustedError, match="for tools"):
+        asyncio.run(input_filter(context_window=COUNT(long))(data))
+    assert data.model_data.input == asyncio.run(input_filter()(data)).input
+
+
 def test_wrong_arguments():
     """A wrong argument is refused when the filter is made."""
     with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
