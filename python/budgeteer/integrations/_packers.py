@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from budgeteer import _validate
 from budgeteer._codes import NO_POLICY
@@ -13,6 +13,8 @@ from budgeteer._pack.prepared import refuse_sticky
 from budgeteer._pack.template import Prompt, Template, plain_text
 from budgeteer._pydantic import beyond_json, options_of
 from budgeteer.errors import InvalidArgumentError
+
+T = TypeVar("T")
 
 
 def as_packer(packer: object, template: Template | Prompt | None = None) -> Packer:
@@ -49,6 +51,16 @@ def as_packer(packer: object, template: Template | Prompt | None = None) -> Pack
                 f"packer must have {name}={usual!r}: the framework writes the text"
             )
     return packer if template is None else replace(packer, template=template)
+
+
+def listed(name: str, given: Any, kind: type[T]) -> list[T]:
+    """Return what *given* holds, which must be objects of a framework's *kind*."""
+    items = [*_validate.iterable(name, given)]
+    for i, item in enumerate(items):
+        if not isinstance(item, kind):
+            found = _validate.type_name(item)
+            raise InvalidArgumentError(f"{name}[{i}] must be a {kind.__name__}, not {found}")
+    return items
 
 
 def taken(packer: Any) -> Any:

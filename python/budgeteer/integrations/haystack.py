@@ -9,19 +9,20 @@ loaded with ``allowed_modules=["budgeteer.integrations.haystack"]``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgeteer import _validate
 from budgeteer._messages.messages import chosen, count_messages, count_tools, model_name
+from budgeteer._messages.shapes import mapping
 from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer._messages.views import result_texts
 from budgeteer._pack.packer import Packer
 from budgeteer._pack.template import Prompt
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import as_packer, plain, taken, written
+from budgeteer.integrations._packers import as_packer, listed, plain, taken, written
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -98,7 +99,7 @@ class BudgetPacker:
             {'documents': []}
 
         """
-        documents = _documents(documents)
+        documents = listed("documents", documents, Document)
         packing = self._packer.pack(query, [_chunk(document) for document in documents])
         kept = []
         for chunk in packing.kept:
@@ -162,8 +163,7 @@ class BudgetPromptBuilder:
         as_packer(packer, Prompt(str))  # whether its options go with a function that writes
         self._builder = PromptBuilder(template, required_variables=required_variables)
         names = self._builder.variables
-        if "documents" not in names:
-            raise InvalidArgumentError("template must have a variable 'documents'")
+        _check_variables(names)
         for name in names:
             default = {} if self._is_required(name) else {"default": ""}
             component.set_input_type(self, name, Any, **default)
@@ -204,10 +204,12 @@ class BudgetPromptBuilder:
             {'prompt': 'Hello.[]', 'documents': []}
 
         """
-        variables = {**variables, **(template_variables or {})}
+        if template is not None:
+            _check_template(template)
+        variables = {**variables, **mapping("template_variables", template_variables or {})}
         if "documents" not in variables and self._is_required("documents"):
             raise InvalidArgumentError("documents must be given, as required_variables says")
-        documents = _documents(variables.get("documents") or ())
+        documents = listed("documents", variables.get("documents") or (), Document)
 
         def render(chunks: list[dict[str, Any]]) -> str:
             given = {**variables, "documents": [chunk["document"] for chunk in chunks]}
@@ -411,13 +413,15 @@ def _dict(item: object, **parameters: Any) -> dict[str, Any]:
     return found
 
 
-def _documents(given: Any) -> list[Document]:
-    documents = [*_validate.iterable("documents", given)]
-    for i, document in enumerate(documents):
-        if not isinstance(document, Document):
-            kind = _validate.type_name(document)
-            raise InvalidArgumentError(f"documents[{i}] must be a Document, not {kind}")
-    return documents
+def _check_template(template: Any) -> None:
+    """Refuse a template for one run that would show no documents."""
+    builder = PromptBuilder(_validate.text("template", template), required_variables="*")
+    _check_variables(builder.variables)
+
+
+def _check_variables(names: Collection[str]) -> None:
+    if "documents" not in names:
+        raise InvalidArgumentError("template must have a variable 'documents'")
 
 
 def _chunk(document: Document) -> dict[str, Any]:
@@ -432,7 +436,8 @@ def _chunk(document: Document) -> dict[str, Any]:
 
 def _views(messages: list[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages as Haystack sends them to OpenAI, results of several parts as they are."""
-    return [_result_view(message) or _sent(message) for message in messages]
+    found = listed("messages", messages, ChatMessage)
+    return [_result_view(message) or _sent(message) for message in found]
 
 
 def _sent(message: ChatMessage) -> dict[str, Any]:
@@ -456,10 +461,14 @@ def _result_view(message: ChatMessage) -> dict[str, Any] | None:
 
 def _flat(tools: Any) -> list[Any]:
     """Return the tools in a list of tools and toolsets, or in a toolset."""
-    listed = []
-    for tool in tools:
-        listed += [tool] if hasattr(tool, "tool_spec") else [*tool]
-    return listed
+    found: list[Any] = []
+    for tool in _validate.iterable("tools", tools):
+        found += [tool] if hasattr(tool, "tool_spec") else _validate.iterable("tools", tool)
+    for i, tool in enumerate(found):
+        if not hasattr(tool, "tool_spec"):
+            kind = _validate.type_name(tool)
+            raise InvalidArgumentError(f"tools[{i}] must be a Tool, not {kind}")
+    return found
 
 
 def _shortened(message: ChatMessage, view: dict[str, Any]) -> ChatMessage:

@@ -18,7 +18,7 @@ from budgeteer._pack.packing import Packing
 from budgeteer._validate import type_name
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
+from budgeteer.integrations._packers import Kept, as_packer, listed, plain, taken, written
 
 try:
     from langchain_core.documents import BaseDocumentCompressor, Document
@@ -115,7 +115,7 @@ class BudgetCompressor(BaseDocumentCompressor):
             []
 
         """
-        return _documents(self._packer.pack(query, documents))
+        return _documents(self._packer.pack(query, listed("documents", documents, Document)))
 
     async def acompress_documents(
         self,
@@ -139,7 +139,8 @@ class BudgetCompressor(BaseDocumentCompressor):
             True
 
         """
-        return _documents(await self._packer.apack(query, documents))
+        found = listed("documents", documents, Document)
+        return _documents(await self._packer.apack(query, found))
 
     def as_runnable(self) -> Runnable[dict[str, Any], list[Document]]:
         """
@@ -154,10 +155,10 @@ class BudgetCompressor(BaseDocumentCompressor):
         """
 
         def compress(given: dict[str, Any]) -> list[Document]:
-            return self.compress_documents(given["documents"], given["query"])
+            return self.compress_documents(*_asked(given))
 
         async def acompress(given: dict[str, Any]) -> list[Document]:
-            return await self.acompress_documents(given["documents"], given["query"])
+            return await self.acompress_documents(*_asked(given))
 
         return RunnableLambda(compress, acompress, name="BudgetCompressor")
 
@@ -171,6 +172,13 @@ def _writer(prompt: BasePromptTemplate[str] | None) -> Callable[[Document], str]
             f"document_prompt must be a BasePromptTemplate or None, not {type_name(prompt)}"
         )
     return lambda document: format_document(document, prompt)
+
+
+def _asked(given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the documents and the query that a runnable was given."""
+    if isinstance(given, Mapping) and {"documents", "query"} <= {*given}:
+        return given["documents"], given["query"]
+    raise InvalidArgumentError("the input must be a mapping with 'documents' and 'query'")
 
 
 def _documents(packing: Packing[Document]) -> list[Document]:

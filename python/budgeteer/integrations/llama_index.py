@@ -19,7 +19,7 @@ from budgeteer._pydantic import check_known
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._histories import trimmed_history
 from budgeteer.integrations._missing import missing
-from budgeteer.integrations._packers import Kept, as_packer, plain, taken, written
+from budgeteer.integrations._packers import Kept, as_packer, listed, plain, taken, written
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -99,12 +99,14 @@ class BudgetPostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        nodes = listed("nodes", nodes, NodeWithScore)
         packing = self._packer.pack(_query(query_bundle), [_chunk(node) for node in nodes])
         return [nodes[kept.index] for kept in packing.kept]
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        nodes = listed("nodes", nodes, NodeWithScore)
         chunks = [_chunk(node) for node in nodes]
         packing = await self._packer.apack(_query(query_bundle), chunks)
         return [nodes[kept.index] for kept in packing.kept]
@@ -114,6 +116,15 @@ def _check_known(item: Any, given: Mapping[str, Any]) -> None:
     """Refuse options that a class does not have, which LlamaIndex takes and forgets."""
     aliases = {field.alias for field in item.model_fields.values()}
     check_known(item, item.model_fields, [name for name in given if name not in aliases])
+
+
+def _check_kind(name: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    """Refuse what is not of LlamaIndex's own kind; the first of several is named."""
+    if not isinstance(value, kinds):
+        kind = kinds[0] if isinstance(kinds, tuple) else kinds
+        raise InvalidArgumentError(
+            f"{name} must be a {kind.__name__}, not {_validate.type_name(value)}"
+        )
 
 
 def _query(bundle: QueryBundle | None) -> str:
@@ -210,6 +221,10 @@ class BudgetMemory(BaseChatStoreMemory):
         model_name(model)
         chosen(counter, model)
         _check_known(type(self), store)
+        if "chat_store" in store:
+            _check_kind("chat_store", store["chat_store"], (BaseChatStore, Mapping))
+        if "chat_store_key" in store:
+            _validate.text("chat_store_key", store["chat_store_key"])
         given: dict[str, Any] = {"max_tokens": limit, "model": model, "counter": counter}
         super().__init__(**given, **store)
 
@@ -267,6 +282,7 @@ class BudgetMemory(BaseChatStoreMemory):
 
         """
         if llm is not None:
+            _check_kind("llm", llm, LLM)
             answer = llm.metadata.num_output
             # -1 is what a model has without `max_tokens`, for which LlamaIndex reserves as much.
             room = llm.metadata.context_window - (DEFAULT_NUM_OUTPUTS if answer < 0 else answer)
@@ -274,7 +290,9 @@ class BudgetMemory(BaseChatStoreMemory):
         if "max_tokens" not in options:
             raise InvalidArgumentError("max_tokens must be given where llm is not")
         store = SimpleChatStore() if chat_store is None else chat_store
+        _check_kind("chat_store", store, BaseChatStore)
         if chat_history is not None:
+            chat_history = listed("chat_history", chat_history, ChatMessage)
             store.set_messages(chat_store_key, chat_history)
         return cls(chat_store=store, chat_store_key=chat_store_key, **options)
 

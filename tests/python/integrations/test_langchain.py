@@ -160,6 +160,25 @@ def test_options_that_do_not_go_together(options, message):
         BudgetCompressor(**options)
 
 
+def test_what_is_no_document():
+    """What a compressor does not take is refused by its name, before anything is written."""
+    compressor = BudgetCompressor(packer=9)
+    runnable = compressor.as_runnable()
+    found = documents([1])
+    for asked in ({"documents": found}, {"query": "tea"}, "tea"):
+        with pytest.raises(InvalidArgumentError, match="must be a mapping with 'documents' and"):
+            runnable.invoke(asked)
+        with pytest.raises(InvalidArgumentError, match="must be a mapping with 'documents' and"):
+            asyncio.run(runnable.ainvoke(asked))
+    message = r"documents\[1\] must be a Document, not str"
+    for prompt in (None, PROMPT):
+        compressor = BudgetCompressor(packer=9, document_prompt=prompt)
+        with pytest.raises(InvalidArgumentError, match=message):
+            compressor.compress_documents([*found, "tea"], "tea")
+        with pytest.raises(InvalidArgumentError, match=message):
+            asyncio.run(compressor.acompress_documents([*found, "tea"], "tea"))
+
+
 def test_what_the_counter_counts():
     """LangChain's trimming with the counter fits, as `count_messages` counts."""
     messages = [

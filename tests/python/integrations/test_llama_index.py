@@ -148,11 +148,26 @@ def test_wrong_options():
     for options, message in (
         ({"max_tokens": -1}, "max_tokens must be from 0"),
         ({"max_tokens": 9, "model": 3}, "model must be a str"),
+        ({"max_tokens": 9, "chat_store": 3}, "chat_store must be a BaseChatStore, not int"),
+        ({"max_tokens": 9, "chat_store_key": 3}, "chat_store_key must be a str, not int"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             BudgetMemory(**options)
     with pytest.raises(InvalidArgumentError, match="max_tokens must be given"):
         BudgetMemory.from_defaults()
+    for options, message in (
+        ({"llm": "gpt-4o"}, "llm must be a LLM, not str"),
+        ({"chat_history": ["Tea?"]}, r"chat_history\[0\] must be a ChatMessage, not str"),
+        ({"chat_store": {}}, "chat_store must be a BaseChatStore, not dict"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            BudgetMemory.from_defaults(max_tokens=9, **options)
+    fits = BudgetPostprocessor(packer=9)
+    message = r"nodes\[0\] must be a NodeWithScore, not TextNode"
+    with pytest.raises(InvalidArgumentError, match=message):
+        fits.postprocess_nodes([TextNode(text="Tea.")], query_str="tea")
+    with pytest.raises(InvalidArgumentError, match=message):
+        asyncio.run(fits.apostprocess_nodes([TextNode(text="Tea.")], query_str="tea"))
     with pytest.raises(
         InvalidArgumentError, match=r"modle is not an option of .*did you mean 'model'\?"
     ):
