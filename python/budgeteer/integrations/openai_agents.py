@@ -57,7 +57,8 @@ def input_filter(
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range. From a run: neither
-            a known model nor a window is given.
+            a known model nor a window is given, or the agent has a ``prompt``, whose text only
+            the provider has.
         BudgetExhaustedError: From a run: what must stay does not fit.
 
     Examples:
@@ -84,6 +85,8 @@ def input_filter(
             request["instructions"] = given.instructions
         if agent.model_settings.max_tokens is not None:
             request["max_output_tokens"] = agent.model_settings.max_tokens
+        if getattr(agent, "prompt", None) is not None:
+            request["prompt"] = agent.prompt  # which is refused: only the provider has it
         schema = _schema(agent)
         if schema is not None:
             written = {"type": "json_schema", "name": "final_output", "schema": schema}

@@ -315,6 +315,17 @@ def test_what_other_tools_say_counts(kind):
     assert data.model_data.input == asyncio.run(input_filter()(data)).input
 
 
+def test_a_prompt_that_the_provider_has():
+    """An agent whose instructions are stored by the provider is refused, as they cannot count."""
+    data = agents.run.CallModelData(
+        agents.run.ModelInputData([{"role": "user", "content": "Hello?"}], None),
+        Agent("house", model="gpt-4o", prompt={"id": "pmpt_1"}),
+        None,
+    )
+    with pytest.raises(InvalidArgumentError, match=r"'prompt'.* that only the provider has"):
+        asyncio.run(input_filter()(data))
+
+
 def test_wrong_arguments():
     """A wrong argument is refused when the filter is made."""
     with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
