@@ -151,6 +151,7 @@ def _why_nothing(
 def _cut(
     text: str, max_tokens: int, query: str | None, kind: OutputKind, counter: TokenCounter
 ) -> str:
+    _validate.text("text", text)  # a value of JSON's would be taken, and written anew
     try:
         made = fit_output(text, max_tokens, query=query, kind=kind, counter=counter).text
     except InvalidArgumentError as error:

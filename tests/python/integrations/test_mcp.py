@@ -104,6 +104,8 @@ def test_wrong_arguments():
         ("count", {"text": "tea", "model": "file:/etc/hosts"}, "no tokenizer is read for a call"),
         ("count", {"text": "tea", "model": ""}, "model must be a name, not empty"),
         ("count", {"text": "tea", "model": 3}, "model must be a str, not int"),
+        ("cut", {"text": None, "max_tokens": 9}, "text must be a str, not None"),
+        ("cut", {"text": {"tea": 1}, "max_tokens": 9}, "text must be a str, not dict"),
         ("cut", {"text": "tea " * 9, "max_tokens": 1},
          "nothing of the text fits into 1 tokens: ask for more"),
         ("cut", {"text": "[1, 2]", "max_tokens": 0},
