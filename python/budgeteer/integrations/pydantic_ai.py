@@ -210,9 +210,14 @@ def _medium(item: Any) -> dict[str, Any]:
     if isinstance(getattr(item, "content", None), str):
         return {"type": "text", "text": item.content}
     url, data = getattr(item, "url", None), getattr(item, "data", None)
-    media = getattr(item, "media_type", "") if data is not None else ""
+    key = getattr(item, "file_id", None)  # of a file that the provider has
+    media = getattr(item, "media_type", "") if data is not None or key is not None else ""
     if data is not None and not isinstance(data, str):
         data = base64.b64encode(data).decode("ascii")
+    if key is not None:
+        name = media.partition("/")[0]
+        name = name if name in ("image", "audio", "video") else "document"
+        return {"type": name, "source": {"type": "file", "file_id": key}}
     if kind == "image-url" or media.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url or f"data:{media};base64,{data}"}}
     if url is None and data is None:  # such as a point for the cache, which costs nothing

@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
+    UploadedFile,
     UserPromptPart,
 )
 from pydantic_ai.models.function import FunctionModel
@@ -158,6 +159,10 @@ def test_media_count():
         asyncio.run(agent.run(["What is it?", image, image]))
     with pytest.raises(BudgetExhaustedError):
         asyncio.run(agent.run(["What is it?", page]))
+    for kind in ("image/png", "application/pdf", "video/mp4"):
+        there = UploadedFile("file-1", "openai", media_type=kind)
+        with pytest.raises(BudgetExhaustedError):
+            asyncio.run(agent.run(["What is it?", there, there]))
 
 
 def test_wrong_arguments():
