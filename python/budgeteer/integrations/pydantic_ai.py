@@ -179,6 +179,8 @@ def _answer(message: ModelResponse) -> dict[str, Any]:
     """Return a response as a message of OpenAI's chat; what is not text errs high."""
     texts, others, calls = [], [], []
     for part in message.parts:
+        if seal := _seal(part):
+            others.append({"type": "thinking", "thinking": "", "signature": seal})
         if part.part_kind == "text":
             texts.append(part.content)
         elif part.part_kind == "tool-call":
@@ -193,6 +195,15 @@ def _answer(message: ModelResponse) -> dict[str, Any]:
         content = [{"type": "text", "text": content or ""}, *others]
     told = {"role": "assistant", "content": content}
     return {**told, "tool_calls": calls} if calls else told
+
+
+def _seal(part: Any) -> str | None:
+    """Return the reasoning of a part that only its provider can read, and gets back."""
+    found = (getattr(part, "provider_details", None) or {}).get("thought_signature")
+    # Beside a text a signature of Anthropic's is a mere seal; OpenAI's is all of the reasoning.
+    if part.part_kind == "thinking" and (not part.content or part.provider_name == "openai"):
+        found = found or part.signature
+    return found if isinstance(found, str) else None
 
 
 def _content(content: Any) -> Any:

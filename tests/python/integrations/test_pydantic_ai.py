@@ -243,3 +243,27 @@ def test_a_failed_result_fits(provider, result, window):
     assert window // 2 < tokens_of(body) <= window
     for message in body["messages"]:
         assert '{"error":"{' not in str(message["content"])
+
+
+SEALED = {
+    "anthropic": ThinkingPart("", signature="AbC9+/xYz1" * 300, provider_name="anthropic"),
+    "openai": ThinkingPart("So.", signature="AbC9+/xYz1" * 300, provider_name="openai"),
+    "google": TextPart("So.", provider_details={"thought_signature": "AbC9+/xYz1" * 300}),
+}
+
+
+@pytest.mark.parametrize("kind", SEALED)
+def test_reasoning_that_only_its_provider_reads_counts(kind):
+    """What of a response goes back to its provider unread counts, and leaves where it must."""
+    seen = []
+
+    def answer(given, _):
+        seen.append(given)
+        return ModelResponse([TextPart("ok")])
+
+    before = [ModelRequest([UserPromptPart("Which tea?")]), ModelResponse([SEALED[kind]])]
+    for window in (3_000, 500):
+        fits = BudgetHistory(model="gpt-4o", context_window=window)
+        agent = Agent(FunctionModel(answer), capabilities=[fits])
+        asyncio.run(agent.run("Which is mild?", message_history=before))
+    assert [3, 1] == [*map(len, seen)]
