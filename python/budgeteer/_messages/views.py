@@ -37,6 +37,8 @@ _LANGCHAIN = {
 }
 _CALL_BLOCKS = {"tool_call", "function_call", "invalid_tool_call"}
 """The kinds of a LangChain message's blocks that hold its calls."""
+_SENT_BACK = ("reasoning", "__gemini_function_call_thought_signatures__")
+"""Where LangChain's messages have what only its provider can read, and gets back."""
 _RESPONSE_TEXTS = ("output", "result", "error")
 """The keys of a Gemini function's response that hold all of it, where there is only one."""
 
@@ -126,6 +128,9 @@ def _from_langchain(message: Any) -> dict[str, Any]:
             ]
     elif not calls:
         _take(fields, message.additional_kwargs, ("tool_calls", "function_call"))
+    for key in _SENT_BACK:
+        if isinstance(message.additional_kwargs.get(key), Mapping):
+            fields[key] = message.additional_kwargs[key]
     return fields
 
 
@@ -149,7 +154,13 @@ def _block(block: Any) -> dict[str, Any]:
     if kind == "text":
         return {"type": "text", "text": block.text}
     if kind == "thinking":
-        return {"type": "thinking", "thinking": block.content or ""}
+        thought = {"type": "thinking", "thinking": block.content or ""}
+        more = getattr(block, "additional_information", None) or {}
+        _take(thought, more, ("signature",))
+        seal = more.get("encrypted_content")
+        if seal is not None:  # OpenAI's, beside a summary of it
+            thought["thought_signature" if block.content else "signature"] = seal
+        return thought
     if kind == "tool_call":
         return {
             "type": "tool_use",

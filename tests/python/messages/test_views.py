@@ -35,6 +35,14 @@ def block(kind, **fields):
         (block("thinking", content="Hm"), {"type": "thinking", "thinking": "Hm"}),
         (block("thinking", content=None), {"type": "thinking", "thinking": ""}),
         (
+            block("thinking", content="", additional_information={"signature": "AbC9"}),
+            {"type": "thinking", "thinking": "", "signature": "AbC9"},
+        ),
+        (
+            block("thinking", content="Hm", additional_information={"encrypted_content": "AbC9"}),
+            {"type": "thinking", "thinking": "Hm", "thought_signature": "AbC9"},
+        ),
+        (
             block("tool_call", tool_call_id="a", tool_name="read", tool_kwargs={"path": "b"}),
             {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "b"}},
         ),
@@ -251,6 +259,22 @@ def test_a_reference_to_an_item_is_refused():
     ):
         with pytest.raises(InvalidArgumentError, match=r"^the item_reference 'fc_1' stands"):
             refused()
+
+
+def test_reasoning_of_frameworks_that_only_its_provider_reads():
+    """It is sent back, so it counts: of LangChain and LlamaIndex as of the provider's own."""
+    seal = "AbC9+/xYz1" * 300
+    of_openai = {"type": "reasoning", "summary": [], "encrypted_content": seal}
+    signatures = {"a": seal}
+    given = [
+        langchain(additional_kwargs={"reasoning": of_openai}),
+        langchain(additional_kwargs={"__gemini_function_call_thought_signatures__": signatures}),
+    ]
+    for key in ("signature", "encrypted_content"):
+        sealed = block("thinking", content="", additional_information={key: seal})
+        given.append(Fields(role="assistant", blocks=[sealed], additional_kwargs={}))
+    least = get_counter("o200k_base").count(seal)
+    assert [] == [message for message in given if count_messages([message]) < least]
 
 
 def test_calls_of_langchain_that_could_not_be_read():
