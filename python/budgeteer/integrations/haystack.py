@@ -437,7 +437,17 @@ def _chunk(document: Document) -> dict[str, Any]:
 def _views(messages: list[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages as Haystack sends them to OpenAI, results of several parts as they are."""
     found = listed("messages", messages, ChatMessage)
-    return [_result_view(message) or _sent(message) for message in found]
+    return [_result_view(message) or _with_reasoning(message) for message in found]
+
+
+def _with_reasoning(message: ChatMessage) -> dict[str, Any]:
+    """Return a message with its reasoning, which chat completions alone do not get back."""
+    reasoning = message.reasoning
+    if reasoning is None:
+        return _sent(message)
+    text, more = reasoning.reasoning_text, reasoning.extra
+    # What only its provider can read: beside a text Anthropic's is a mere seal.
+    return {**_sent(message), "reasoning": [text, more.get("encrypted_content") if text else more]}
 
 
 def _sent(message: ChatMessage) -> dict[str, Any]:

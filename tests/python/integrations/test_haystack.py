@@ -11,7 +11,7 @@ pytest.importorskip("haystack")
 from haystack import Document, Pipeline, component
 from haystack.components.agents import Agent
 from haystack.components.builders import PromptBuilder
-from haystack.dataclasses import ByteStream, ChatMessage, ToolCall
+from haystack.dataclasses import ByteStream, ChatMessage, ReasoningContent, ToolCall
 from haystack.tools import Tool, Toolset
 
 from budgeteer import Packer, get_counter
@@ -248,6 +248,21 @@ class Model:
             call = ToolCall("read", {"path": "a.log"}, id=f"d{len(self.seen)}")
             return {"replies": [ChatMessage.from_assistant(tool_calls=[call])]}
         return {"replies": [ChatMessage.from_assistant("ok")]}
+
+
+def test_reasoning_counts():
+    """It is sent back to models that reason, sealed or not, and leaves with its message."""
+    seal = "AbC9+/xYz1" * 300
+    for reasoning in (
+        ReasoningContent("So. " * 900),
+        ReasoningContent("So.", {"encrypted_content": seal}),
+        ReasoningContent("", {"reasoning_contents": [{"redacted_thinking": seal}]}),
+    ):
+        told = ChatMessage.from_assistant("Rye.", reasoning=reasoning)
+        asked = [ChatMessage.from_user("Which?"), told, ChatMessage.from_user("And tea?")]
+        assert BudgetTokenCounter("gpt-4o").count(asked) > 900
+        assert asked[2:] == BudgetCompactor("gpt-4o").compact(asked, 500)
+        assert BudgetCompactor("gpt-4o").compact(asked, 5_000) is None
 
 
 @pytest.mark.filterwarnings("ignore:'CompactionHook' is an experimental")
