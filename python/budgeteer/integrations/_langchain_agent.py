@@ -12,6 +12,8 @@ from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter, tool_for
 
 _HOME = "budgeteer.integrations.langchain"
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What providers, and LangChain's models of them, call the most tokens of an answer."""
 
 try:
     from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
@@ -45,7 +47,8 @@ class BudgetMiddleware(AgentMiddleware):
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
         max_output_tokens: The tokens to reserve for the answer, even where a request states more.
-            None takes the ``max_tokens`` of the call or of the agent's model, 0 if there is none.
+            None takes the ``max_tokens`` of the call or of the agent's model, by whichever name
+            its provider has for it, 0 if there is none.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:
@@ -133,9 +136,7 @@ class BudgetMiddleware(AgentMiddleware):
             "messages": [*given, *request.messages],
             "tools": [_shown(self._name or name or "", tool) for tool in _tools(request)],
             "tool_choice": request.tool_choice,
-            "max_tokens": request.model_settings.get(
-                "max_tokens", getattr(request.model, "max_tokens", None)
-            ),
+            "max_tokens": _limit(request),
         }
         answer = request.response_format
         if answer is not None and not isinstance(answer, ToolStrategy) and _is_single(answer):
@@ -143,6 +144,13 @@ class BudgetMiddleware(AgentMiddleware):
         fitted = self._fit({key: value for key, value in asked.items() if value is not None})
         messages = fitted.request["messages"][len(given) :]
         return request.override(messages=messages)
+
+
+def _limit(request: ModelRequest[Any]) -> Any:
+    """Return the most tokens of the answer: what the call states, and else the agent's model."""
+    stated = [request.model_settings[name] for name in _LIMITS if name in request.model_settings]
+    found = stated or [getattr(request.model, name, None) for name in _LIMITS]
+    return next((limit for limit in found if limit is not None), None)
 
 
 def _name_of(model: object) -> str | None:

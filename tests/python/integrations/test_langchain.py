@@ -17,6 +17,7 @@ pytest.importorskip("langchain")
 pytest.importorskip("langchain_classic")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.retrievers import ContextualCompressionRetriever
@@ -337,6 +338,24 @@ def test_the_reply_is_reserved():
     agent.invoke({"messages": turns})
 
     assert tokens_of(*model.seen[0]) <= 100
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_the_reply_that_a_call_states(name):
+    """A number for the answer counts by each name that providers have for it."""
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+
+    class Stating(AgentMiddleware):
+        def wrap_model_call(self, request, handler):
+            return handler(request.override(model_settings={name: 200}))
+
+    class Limited(Model):
+        max_output_tokens: int | None = 200
+
+    fits = BudgetMiddleware(context_window=300)
+    for model, before in ((Model(), [Stating()]), (Limited(), [])):
+        create_agent(model, middleware=[*before, fits]).invoke({"messages": turns})
+        assert tokens_of(*model.seen[0]) <= 100
 
 
 def test_wrong_options_of_the_middleware():
