@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use budgeteer::{Encoding, ErrorKind, Exact, Keep, Text, TokenCounter as _, Tokenizer};
 use cases::{list, number};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const FILE: &str = "tokenizers.json";
 
@@ -218,6 +218,49 @@ fn what_cannot_be_counted_exactly_is_refused() {
         let message = format!("the tokenizer has a step that cannot be counted exactly: {step}");
         assert_eq!(message, refusal(name, &content), "{name}");
     }
+}
+
+/// Steps that count natively are refused where they mean another thing together.
+#[test]
+fn steps_that_do_not_go_together_are_refused() {
+    let spaces = json!({"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"});
+    let prepend = json!({"type": "Prepend", "prepend": "\u{2581}"});
+    let behind = json!({
+        "type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
+    });
+    let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false});
+    let sequence = |list: &str, steps: Value| json!({"type": "Sequence", list: steps});
+    let normal = |steps| sequence("normalizers", steps);
+    let composed = "a normalizer that composes characters in front of their merges";
+    for (name, key, step, expected) in [
+        ("characters.json", "normalizer", normal(json!([{"type": "NFC"}, spaces])), composed),
+        ("metaspace.json", "normalizer", json!({"type": "NFC"}), composed),
+        (
+            "characters.json",
+            "normalizer",
+            normal(json!([prepend, prepend, spaces])),
+            "the normalizer {\"type\":\"Prepend\",\"prepend\":\"\u{2581}\"}",
+        ),
+        (
+            "gpt2.json",
+            "pre_tokenizer",
+            sequence("pretokenizers", json!([behind, bytes])),
+            "a pre-tokenizer that splits behind spaces",
+        ),
+    ] {
+        assert_refused(name, expected, |file| file[key] = step.clone());
+    }
+    let wholes = "merges of characters that whole tokens do not need";
+    assert_refused("characters.json", wholes, |file| file["model"]["ignore_merges"] = true.into());
+}
+
+/// Asserts that a file that was changed has a step which is refused.
+fn assert_refused(name: &str, step: &str, change: impl Fn(&mut Value)) {
+    let content = fs::read(folder().join(name)).expect("it is there");
+    let mut file = serde_json::from_slice(&content).expect("it is JSON");
+    change(&mut file);
+    let message = refusal(name, file.to_string().as_bytes());
+    assert!(message.ends_with(step), "{message}");
 }
 
 /// A message says what is refused in a few words, however long that is.

@@ -58,6 +58,53 @@ def test_refused(name):
     assert counter.count("the teapot") > 0
 
 
+BEHIND_SPACES = {
+    "type": "Split",
+    "pattern": {"String": " "},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+PREPEND = {"type": "Prepend", "prepend": "\u2581"}
+SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+NFC = {"type": "NFC"}
+
+
+def normalized(*steps):
+    """Return a change of a file: its normalizers."""
+    return {"normalizer": {"type": "Sequence", "normalizers": [*steps]}}
+
+
+def split(*steps):
+    """Return a change of a file: its steps in front of the merges of bytes."""
+    return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, BYTES]}}
+
+
+ODD_FILES = [
+    ("characters.json", normalized(NFC, SPACES), ["cafe\u0301", "e\u0301"]),
+    ("characters.json", normalized(PREPEND, PREPEND, SPACES), ["a", "the tea"]),
+    ("characters.json", {"model": {"ignore_merges": True, "merges": []}}, ["he", "pot"]),
+    ("metaspace.json", {"normalizer": NFC}, ["cafe\u0301", "e\u0301"]),
+    ("gpt2.json", split(BEHIND_SPACES), ["the teapot", "a  b", " the tea"]),
+]
+"""Files whose steps go together in a way that their maker alone counts, and texts that tell."""
+
+
+@pytest.mark.parametrize(("name", "change", "texts"), ODD_FILES)
+def test_odd_files(tmp_path, name, change, texts):
+    """Steps that count natively one by one count as their maker counts them together."""
+    file = json.loads((FILES / name).read_text("utf-8"))
+    model = {**file["model"], **change.get("model", {})}
+    file.update({**change, "model": model})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), "utf-8")
+    tokenizer = pytest.importorskip("tokenizers").Tokenizer.from_file(str(path))
+    counter = get_counter(f"file:{path}")
+
+    expected = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts]
+    assert expected == [counter.count(text) for text in texts]
+
+
 def test_without_tokenizers(monkeypatch):
     """Without the package the error says what helps."""
     monkeypatch.setitem(sys.modules, "tokenizers", None)

@@ -22,6 +22,10 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     model.check()?;
     let normalizer = Normalizer::read(&file.normalizer)?;
     let steps = PreTokenizer::read(&file.pre_tokenizer)?;
+    // Where a normalizer replaces the spaces, none is left to split at.
+    if steps.is_split_at_spaces && !normalizer.has_spaces {
+        return Err(unknown("a pre-tokenizer that splits behind spaces"));
+    }
     if steps.is_byte_level {
         if normalizer.has_spaces || normalizer.has_prefix || steps.metaspace.is_some() {
             return Err(unknown("bytes as tokens behind other characters for spaces"));
@@ -32,6 +36,12 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     }
     if !model.byte_fallback {
         return Err(unknown("a vocabulary of characters without a byte fallback"));
+    }
+    if model.ignore_merges {
+        return Err(unknown("merges of characters that whole tokens do not need"));
+    }
+    if normalizer.is_nfc {
+        return Err(unknown("a normalizer that composes characters in front of their merges"));
     }
     if !steps.patterns.is_empty() {
         return Err(unknown("a pre-tokenizer in front of merges of characters"));

@@ -32,7 +32,7 @@ impl Normalizer {
     fn add(&mut self, step: &Value) -> Result<(), Error> {
         match step["type"].as_str() {
             Some("NFC") if !self.has_spaces => self.is_nfc = true,
-            Some("Prepend") if step["prepend"] == SPACE && !self.has_spaces => {
+            Some("Prepend") if step["prepend"] == SPACE && !self.has_spaces && !self.has_prefix => {
                 self.has_prefix = true;
             }
             Some("Replace") if step["pattern"]["String"] == " " && step["content"] == SPACE => {
@@ -59,6 +59,8 @@ impl Normalizer {
 #[derive(Debug, Default)]
 pub(super) struct PreTokenizer {
     pub(super) patterns: Vec<Cow<'static, str>>,
+    /// Whether it splits behind each space.
+    pub(super) is_split_at_spaces: bool,
     /// Whether bytes are tokens.
     pub(super) is_byte_level: bool,
     /// Whether spaces become U+2581, and whether one is put in front.
@@ -90,9 +92,10 @@ impl PreTokenizer {
                 let pattern = pattern["Regex"].as_str().map(str::to_string).or_else(literal);
                 self.patterns.push(pattern.ok_or_else(refused)?.into());
             }
-            // Spaces are gone when it is done.
             Some("Split")
-                if step["behavior"] == "MergedWithPrevious" && step["pattern"]["String"] == " " => {
+                if step["behavior"] == "MergedWithPrevious" && step["pattern"]["String"] == " " =>
+            {
+                self.is_split_at_spaces = true;
             }
             Some("Digits") if is("individual_digits", false) => {
                 self.patterns.push(r"\p{N}".into());
