@@ -263,6 +263,31 @@ fn assert_refused(name: &str, step: &str, change: impl Fn(&mut Value)) {
     assert!(message.ends_with(step), "{message}");
 }
 
+/// Oniguruma, which counts a `tokenizer.json`, reads some patterns in another way.
+#[test]
+fn patterns_that_oniguruma_reads_in_another_way_are_refused() {
+    let by = |pattern: &str| {
+        let split = json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"});
+        let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "use_regex": false});
+        json!({"type": "Sequence", "pretokenizers": [split, bytes]})
+    };
+    for pattern in ["^c", "e$", "c{1,3}+", "(?m:.c)", "(?i-m)c", "[[:alpha:]]", "[]a]^"] {
+        let step = format!("the pattern {pattern:?}");
+        assert_refused("gpt2.json", &step, |file| file["pre_tokenizer"] = by(pattern));
+    }
+    for pattern in [r"\Gc", r"\<c", r"\p{L}{1,3}+"] {
+        let step = format!("the pattern {pattern:?}");
+        assert_refused("gpt2.json", &step, |file| file["pre_tokenizer"] = by(pattern));
+    }
+    let content = fs::read(folder().join("gpt2.json")).expect("it is there");
+    for pattern in [r"\^\$", r"[^a$^]+|\p{L}+", "[]$]", "(?i:c)|(?<=e)c|(?!m)c", r"\x{63}+"] {
+        let mut file: Value = serde_json::from_slice(&content).expect("it is JSON");
+        file["pre_tokenizer"] = by(pattern);
+        let found = Tokenizer::parse(pattern, file.to_string().as_bytes());
+        assert!(found.is_ok(), "{pattern}: {found:?}");
+    }
+}
+
 /// A message says what is refused in a few words, however long that is.
 #[test]
 fn messages_are_short() {

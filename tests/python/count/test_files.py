@@ -80,12 +80,24 @@ def split(*steps):
     return {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, BYTES]}}
 
 
+def by(pattern):
+    """Return a change of a file: the pattern that it splits by."""
+    step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
+    return split({**step, "invert": False})
+
+
 ODD_FILES = [
     ("characters.json", normalized(NFC, SPACES), ["cafe\u0301", "e\u0301"]),
     ("characters.json", normalized(PREPEND, PREPEND, SPACES), ["a", "the tea"]),
     ("characters.json", {"model": {"ignore_merges": True, "merges": []}}, ["he", "pot"]),
     ("metaspace.json", {"normalizer": NFC}, ["cafe\u0301", "e\u0301"]),
     ("gpt2.json", split(BEHIND_SPACES), ["the teapot", "a  b", " the tea"]),
+    ("gpt2.json", by("^c"), ["re\nce", "ce"]),
+    ("gpt2.json", by("e$"), ["the tea, the\nthe", "the"]),
+    ("gpt2.json", by(r"\p{L}{1,2}+"), ["the teapot"]),
+    ("gpt2.json", by("(?m:.c)"), ["\nce"]),
+    ("gpt2.json", by("[[:alpha:]]c"), ["\u00e9ce"]),
+    ("gpt2.json", by(r"\G"), ["the tea"]),
 ]
 """Files whose steps go together in a way that their maker alone counts, and texts that tell."""
 

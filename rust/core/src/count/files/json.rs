@@ -11,7 +11,7 @@ use super::builder::{Builder, NONE, Read, check_bytes};
 use super::characters;
 use super::places::Places;
 use super::read_json::{Str, object, read_json};
-use super::steps::{Normalizer, PreTokenizer, split_of};
+use super::steps::{Normalizer, PreTokenizer, split_as_oniguruma};
 use super::{damaged, unknown};
 use crate::count::normal::Prefix;
 use crate::error::Error;
@@ -30,7 +30,7 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
         if normalizer.has_spaces || normalizer.has_prefix || steps.metaspace.is_some() {
             return Err(unknown("bytes as tokens behind other characters for spaces"));
         }
-        let split = split_of(&steps.patterns)?;
+        let split = split_as_oniguruma(&steps.patterns)?;
         let vocabulary = merge_bytes(&model)?;
         return Ok(Read { vocabulary, split, normal: normalizer.normal()?, prefix: Prefix::No });
     }

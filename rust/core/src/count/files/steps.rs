@@ -140,7 +140,11 @@ fn for_each(
 
 /// Returns a step without what would make a message long.
 fn shown(step: &Value) -> String {
-    step.to_string().chars().take(120).collect()
+    shortened(&step.to_string())
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(120).collect()
 }
 
 /// Returns a pattern that matches a text.
@@ -149,6 +153,57 @@ fn escaped(text: &str) -> String {
         let is_plain = char.is_alphanumeric() || !char.is_ascii();
         pattern + if is_plain { "" } else { "\\" } + char.encode_utf8(&mut [0; 4])
     })
+}
+
+/// Returns what splits by the patterns of a `tokenizer.json`, which Oniguruma reads.
+pub(super) fn split_as_oniguruma(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
+    match patterns.iter().find(|pattern| !is_the_same_to_oniguruma(pattern)) {
+        Some(pattern) => Err(unknown(&format!("the pattern {:?}", shortened(pattern)))),
+        None => split_of(patterns),
+    }
+}
+
+/// Returns whether a pattern means to Oniguruma what it means here, as far as is known. There `^`
+/// and `$` match at each line, `x{1,3}+` has no end, `(?m)` lets a dot match line ends, and a
+/// class such as `[:alpha:]` has the letters of all scripts.
+fn is_the_same_to_oniguruma(pattern: &str) -> bool {
+    let (mut depth, mut before) = (0_usize, '\0');
+    let mut rest = pattern.chars();
+    while let Some(char) = rest.next() {
+        let next = rest.as_str();
+        match char {
+            '\\' => {
+                let escaped = rest.next().unwrap_or_default();
+                if depth == 0 && "G<>".contains(escaped) {
+                    return false;
+                }
+                if "pPx".contains(escaped) && rest.as_str().starts_with('{') {
+                    rest.find(|&char| char == '}'); // no repetition
+                }
+            }
+            '[' if depth > 0 && next.starts_with(':') => return false,
+            '[' => {
+                depth += 1;
+                // A bracket that closes stands for itself where it is the first.
+                let inside = next.strip_prefix('^').unwrap_or(next);
+                rest = inside.strip_prefix(']').unwrap_or(inside).chars();
+            }
+            ']' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            '^' | '$' => return false,
+            '+' if before == '}' => return false,
+            '(' => {
+                let flags = next.strip_prefix('?').unwrap_or_default();
+                let end = flags.find(|flag: char| flag != '-' && !flag.is_ascii_alphabetic());
+                if flags[..end.unwrap_or(flags.len())].contains('m') {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+        before = if char == '\\' { '\0' } else { char };
+    }
+    true
 }
 
 /// Returns what splits by these patterns, one after another.
