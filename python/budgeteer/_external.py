@@ -172,7 +172,12 @@ def _read(name: str, path: str) -> HFCounter:
         raise CounterError(f"the file of {name[:80]!r} is not a tokenizer.json") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    tokenizer.encode_special_tokens = True  # as text: a retrieved one must not pass for a token
+    # As text, whatever the file calls special: a retrieved one must not pass for a token.
+    added = tokenizer.get_added_tokens_decoder().values()
+    tokenizer.add_special_tokens(
+        [tokenizers.AddedToken(token.content, special=True) for token in added]
+    )
+    tokenizer.encode_special_tokens = True
     if getattr(tokenizer.model, "dropout", None) is not None:
         tokenizer.model.dropout = None  # it makes counts random
     return HFCounter(name, path, tokenizer)

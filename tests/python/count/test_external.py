@@ -306,9 +306,10 @@ def test_hf_is_what_tokenizers_counts(tmp_path_factory, text):
             "hello", 4, 3,
         ),
         ({}, "<s>he", 2, 4),
+        ({"added_tokens": [{**SPECIAL, "special": False, "normalized": True}]}, "<s>he", 2, 4),
         ({"model": {**CONTENT["model"], "dropout": 1.0}}, "hello", 5, 3),
     ],
-    ids=["truncation", "padding", "template", "special", "dropout"],
+    ids=["truncation", "padding", "template", "special", "added", "dropout"],
 )  # fmt: skip
 def test_hf_settings(written, changes, text, falsified, expected):
     """No setting of the file falsifies a count, though tokenizers heeds it; nor does a text."""

@@ -102,6 +102,19 @@ ODD_FILES = [
 """Files whose steps go together in a way that their maker alone counts, and texts that tell."""
 
 
+def test_added_tokens(tmp_path):
+    """An added token counts as plain text where a text spells it, also one that is not special."""
+    file = json.loads((FILES / "gpt2.json").read_text("utf-8"))
+    plain = get_counter(f"file:{FILES / 'gpt2.json'}").count("the <tool_call> tea")
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+    flags["normalized"] = True
+    file["added_tokens"] = [{"id": len(file["model"]["vocab"]), "content": "<tool_call>", **flags}]
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), "utf-8")
+
+    assert plain == get_counter(f"file:{path}").count("the <tool_call> tea")
+
+
 @pytest.mark.parametrize(("name", "change", "texts"), ODD_FILES)
 def test_odd_files(tmp_path, name, change, texts):
     """Steps that count natively one by one count as their maker counts them together."""
