@@ -218,7 +218,8 @@ class Calibration:
         """
         Return the counter of a model, corrected by what was learned until now.
 
-        It gives ceil(scale * count), and 0 for the empty text. As every counter it never changes:
+        It gives ceil(scale * count), and 0 for the empty text. Where the model counts by a factor,
+        that is multiplied by the scale, and rounded up once. As every counter it never changes:
         ask again to have what was learned since. The frame of a request is not in its counts, as
         it would be in those of each chunk: reserve the ``frame_tokens`` of the correction once. A
         `budgeteer.service.RetrievalService` with a calibration does so by itself.

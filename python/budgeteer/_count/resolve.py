@@ -85,8 +85,9 @@ def get_counter(
             32 MB for each encoding. Other counters have no cache.
         strict: Whether to raise an error instead of returning a counter that is not exact.
         margin: A share from 0 to 1 that is added to every count, rounded up: what a model may
-            count more than this counter does. A counter with a margin is not exact. The product
-            is a float's, which may be one more than by hand: 50 and 0.1 are 56.
+            count more than this counter does. A counter with a margin is not exact. The factor of
+            a model is multiplied by it, and rounded up once. The product is a float's, which may
+            be one more than by hand: 50 and 0.1 are 56.
 
     Raises:
         InvalidArgumentError: No counter has that name, *strict* and it is not exact, or *margin*

@@ -292,6 +292,14 @@ def test_a_model_that_was_not_downloaded_whole(hub):
         assert estimate.count(TEXT) == found.count(TEXT)
 
 
+def test_a_factor_and_a_margin_are_rounded_once():
+    """A model's factor and a margin are one factor: ceil(2.05 * 1.5), not ceil(3 * 1.5)."""
+    counters = [get_counter("cl100k_base"), get_counter("acme-7b")]
+    counters.append(get_counter("acme-7b", margin=0.5))
+
+    assert [1, 3, 4] == [counter.count(" tea") for counter in counters]
+
+
 def test_a_margin_is_not_exact():
     """An exact counter with a margin is refused, and a counter with one says what it counts by."""
     with pytest.raises(InvalidArgumentError, match=r"^margin must be 0 where strict is True, not"):
