@@ -252,6 +252,11 @@ fn steps_that_do_not_go_together_are_refused() {
     }
     let wholes = "merges of characters that whole tokens do not need";
     assert_refused("characters.json", wholes, |file| file["model"]["ignore_merges"] = true.into());
+    let spaceless = "a vocabulary of characters without a space, which counts its bytes";
+    assert_refused("characters.json", spaceless, |file| {
+        file["model"]["merges"] = json!([]);
+        file["model"]["vocab"].as_object_mut().expect("it is one").remove("\u{2581}");
+    });
 }
 
 /// Asserts that a file that was changed has a step which is refused.

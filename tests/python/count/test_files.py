@@ -86,10 +86,18 @@ def by(pattern):
     return split({**step, "invert": False})
 
 
+SPACELESS = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "a", "b"]
+"""The tokens of a vocabulary of characters in which a space is three bytes."""
+
 ODD_FILES = [
     ("characters.json", normalized(NFC, SPACES), ["cafe\u0301", "e\u0301"]),
     ("characters.json", normalized(PREPEND, PREPEND, SPACES), ["a", "the tea"]),
     ("characters.json", {"model": {"ignore_merges": True, "merges": []}}, ["he", "pot"]),
+    (
+        "characters.json",
+        {"model": {"vocab": {token: i for i, token in enumerate(SPACELESS)}, "merges": []}},
+        ["a b", "  ", "a\nb"],
+    ),
     ("metaspace.json", {"normalizer": NFC}, ["cafe\u0301", "e\u0301"]),
     ("gpt2.json", split(BEHIND_SPACES), ["the teapot", "a  b", " the tea"]),
     ("gpt2.json", by("^c"), ["re\nce", "ce"]),

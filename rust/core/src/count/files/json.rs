@@ -13,7 +13,7 @@ use super::places::Places;
 use super::read_json::{Str, object, read_json};
 use super::steps::{Normalizer, PreTokenizer, split_as_oniguruma};
 use super::{damaged, unknown};
-use crate::count::normal::Prefix;
+use crate::count::normal::{Prefix, SPACE};
 use crate::error::Error;
 
 pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
@@ -55,6 +55,9 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
         return Err(unknown("merges of characters across spaces"));
     }
     let tokens: Vec<&str> = model.vocab.iter().map(|token| &**token).collect();
+    if !tokens.contains(&SPACE) {
+        return Err(unknown("a vocabulary of characters without a space, which counts its bytes"));
+    }
     let merges = Some(model.numbered(&tokens)?);
     characters::read(&characters::Pieces { tokens, merges, runs: Vec::new() }, prefix)
 }
