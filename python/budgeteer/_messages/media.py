@@ -62,7 +62,7 @@ def image_cost(where: str, part: Mapping[str, Any], model: str) -> tuple[int, Ru
     detail = _validate.choice(f"{where}['detail']", given, DETAILS)
     sides = [part.get(key, fields.get(key)) for key in ("width", "height")]
     size: Size
-    if sides != [None, None]:
+    if any(side is not None for side in sides):
         width, height = (
             _validate.tokens(f"{where}[{key!r}]", number, minimum=1)
             for key, number in zip(("width", "height"), sides, strict=True)

@@ -534,12 +534,16 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
         called = _validate.text(f"{where}['name']", tool.get("name"))
         key = "input_schema" if "input_schema" in tool else "parameters"
         schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
-        if tool.get("description"):
-            lines.append(f"// {_validate.text(f'{where}[description]', tool['description'])}")
+        if _says_something(tool.get("description")):
+            told = _validate.text(f"{where}['description']", tool["description"])
+            lines.append(f"// {told}")
         where = f"{where}[{key!r}]"
-        fields = [_properties(where, schema, 0)] if schema.get("properties") else []
-        if rest := {part: schema[part] for part in schema if part in _BESIDE and schema[part]}:
-            fields.append(as_json(where, rest))
+        fields = []
+        if _says_something(schema.get("properties")):
+            fields.append(_properties(where, schema, 0))
+        beside = [part for part in schema if part in _BESIDE and _says_something(schema[part])]
+        if beside:
+            fields.append(as_json(where, {part: schema[part] for part in beside}))
         if fields:
             lines += [f"type {called} = (_: {{", *fields, "}) => any;", ""]
         else:
@@ -547,12 +551,21 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
     return "\n".join([*lines, "} // namespace functions"])
 
 
+def _says_something(value: object) -> bool:
+    """Return whether a value is not empty; an array of numpy, which does not say, is not."""
+    try:
+        return bool(value)
+    except ValueError:
+        return True
+
+
 def _properties(where: str, schema: Mapping[str, Any], indent: int, depth: int = 0) -> str:
     required = schema.get("required")
     needed = required if isinstance(required, (list, tuple)) else ()
     lines = []
     place = f"{where}['properties']" if depth < 2 else where
-    for name, value in mapping(place, schema.get("properties") or {}).items():
+    fields = schema.get("properties")
+    for name, value in mapping(place, fields if _says_something(fields) else {}).items():
         field = value if isinstance(value, Mapping) else {}
         if isinstance(field.get("description"), str) and field["description"]:
             lines.append(f"// {field['description']}")
@@ -574,7 +587,7 @@ def _type(where: str, schema: Any, indent: int, depth: int) -> str:
         return " | ".join(_type(where, {**schema, "type": one}, indent, depth + 1) for one in kind)
     if kind == "array":
         items = schema.get("items")
-        return f"{_type(where, items, indent, depth + 1)}[]" if items else "any[]"
+        return f"{_type(where, items, indent, depth + 1)}[]" if _says_something(items) else "any[]"
     if kind == "object":
         return "\n".join(["{", _properties(where, schema, indent + 2, depth + 1), "}"])
     simple = _SIMPLE.get(kind) if isinstance(kind, str) else None

@@ -2,10 +2,11 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from budgeteer import InvalidArgumentError, fit_request, trim_messages
-from budgeteer.window import count_messages
+from budgeteer.window import count_messages, count_tools
 
 QUESTION = {"role": "user", "content": "Go."}
 CALL = {
@@ -158,3 +159,34 @@ def test_more_results_are_shortened_later():
         messages += [call, {"role": "tool", "tool_call_id": f"{i}", "content": "tea " * 90}]
         sent = trim_messages(messages, 150 + 40 * i, counter="words", previous=sent)
         assert count(*sent) == sent.total_tokens <= 150 + 40 * i
+
+
+ARRAY = np.arange(2)
+
+
+@pytest.mark.parametrize(
+    ("tool", "named"),
+    [
+        ({"description": ARRAY}, r"tools\[0\]\['description'\] must be a str, not ndarray"),
+        (
+            {"parameters": {"properties": ARRAY}},
+            r"\['properties'\] must be a mapping, not ndarray",
+        ),
+        (
+            {"parameters": {"properties": {"a": {"type": "array", "items": ARRAY}}}},
+            r"\['a'\] must be of JSON's types",
+        ),
+        ({"parameters": {"$defs": ARRAY}}, r"\['parameters'\] must be of JSON's types"),
+    ],
+)
+def test_arrays_in_a_tool(tool, named):
+    """An array has no truth value; the error says where it is."""
+    with pytest.raises(InvalidArgumentError, match=named):
+        count_tools([{"name": "brew", **tool}], counter="words")
+
+
+def test_an_array_for_the_width_of_an_image():
+    """Likewise, where a number must be."""
+    image = {"type": "image", "source": {"type": "url", "url": "http://a/b.png"}, "width": ARRAY}
+    with pytest.raises(InvalidArgumentError, match=r"\['width'\] must be .*, not ndarray"):
+        count({"role": "user", "content": [image]})
