@@ -407,10 +407,10 @@ class TokenCounter:
         times = Scaled(self, factor)
         return TokenCounter(self.name, False, CALLABLE, 1.0, times, None, corrected)
 
-    def _count_chunk(self, text: str, index: int) -> int:
-        """Return the number of tokens in the text of a chunk; *index* is for the error."""
+    def _count_chunk(self, text: str, index: int, name: str = "chunks") -> int:
+        """Return the tokens in the text of a chunk; *index* and *name* are for the error."""
         if self._function is not None:
-            return self._ask(text, index)
+            return self._ask(text, index, name)
         return int(backend.count(self._kind, self._ratio, text))
 
     def _count_around(self, text: str, start: int, end: int, tokens: int) -> int:
@@ -430,7 +430,9 @@ class TokenCounter:
         """Return the count of the caller's function; *index* and *name* are for the error."""
         if _process.is_over():
             raise CounterError("nothing is counted any more: nobody waits for it")
-        count = self._function(text)  # type: ignore[misc]  # callers have checked it
+        function: Any = self._function
+        is_scaled = isinstance(function, Scaled)
+        count = function.at(text, index, name) if is_scaled else function(text)
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count
         found = _validate.as_int(count)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from budgeteer._codes import LOOSE
+
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
@@ -22,5 +24,9 @@ class Scaled:
     factor: float
 
     def __call__(self, text: str) -> int:
-        tokens: int = self.counter.count(text)
+        return self.at(text, LOOSE)
+
+    def at(self, text: str, index: int, name: str = "chunks") -> int:
+        """Return the count of a text; *index* and *name* say in an error where it is."""
+        tokens: int = self.counter._count_chunk(text, index, name)  # noqa: SLF001
         return ceil(tokens * self.factor)

@@ -9,7 +9,7 @@ import pickle
 import find_files_cases
 import pytest
 
-from budgeteer import Calibration, CounterError, InvalidArgumentError, get_counter
+from budgeteer import Calibration, CounterError, InvalidArgumentError, Packer, get_counter
 from budgeteer._count import files, find_files, ways
 from budgeteer._count.sources import SOURCES
 from budgeteer.window import ModelLimits, model_limits, register_model
@@ -298,6 +298,13 @@ def test_a_factor_and_a_margin_are_rounded_once():
     counters.append(get_counter("acme-7b", margin=0.5))
 
     assert [1, 3, 4] == [counter.count(" tea") for counter in counters]
+
+
+def test_a_margin_keeps_the_place_of_an_error():
+    """A callable that counts a chunk wrongly is an error that names it, with a margin, too."""
+    counter = get_counter(lambda text: -1 if text == "b" else 1, margin=0.5)
+    with pytest.raises(CounterError, match=r"an int from 0 on for chunks\[1\], not -1"):
+        Packer(9, counter=counter).pack("", ["a", "b"])
 
 
 def test_a_margin_is_not_exact():
