@@ -23,7 +23,8 @@ mod strings;
 /// The code points of a piece, where a text is made into many.
 const PIECE: usize = 64;
 
-/// A text of this many code points.
+/// A text of this many code points. Of another number it is another text, where
+/// it is random: the tables of pretokens know nothing of it.
 type Pattern = fn(usize) -> Vec<u32>;
 
 const PATTERNS: [(&str, Pattern); 12] = [
@@ -54,7 +55,7 @@ const PATTERNS: [(&str, Pattern); 12] = [
     }),
     ("line ends", |size| cycle("\r\n", size)),
     ("surrogates", |size| {
-        let mut random = Random(0);
+        let mut random = seeded(size);
         let mut code = || match random.below(4) {
             0 => 0xd800 + random.below(0x400),
             1 => 0xdc00 + random.below(0x400),
@@ -64,7 +65,7 @@ const PATTERNS: [(&str, Pattern); 12] = [
         (0..size).map(|_| u32::try_from(code()).expect("it is small")).collect()
     }),
     ("log and diff", |size| {
-        let mut random = Random(0);
+        let mut random = seeded(size);
         let mut text = String::new();
         while text.len() < size {
             let (a, b) = (random.below(1_000), random.below(100_000));
@@ -84,9 +85,14 @@ fn cycle(part: &str, size: usize) -> Vec<u32> {
     part.chars().cycle().take(size).map(u32::from).collect()
 }
 
+/// Another sequence for each size.
+fn seeded(size: usize) -> Random {
+    Random(u32::try_from(size).expect("texts are not that long"))
+}
+
 /// `size` code points of these ranges.
 fn random(size: usize, ranges: &[(char, char)]) -> Vec<u32> {
-    let mut random = Random(0);
+    let mut random = seeded(size);
     let all: Vec<u32> =
         ranges.iter().flat_map(|&(first, last)| first..=last).map(u32::from).collect();
     (0..size).map(|_| all[random.below(all.len())]).collect()
@@ -132,6 +138,13 @@ impl Subject {
             .collect();
         format!("--- a/x\n+++ b/x\n@@ -0,0 +1,{} @@\n{}", lines.len(), lines.concat())
     }
+}
+
+/// About half the tokens of `text`, of which the first sixteenth is counted.
+/// All of it would be remembered, a shorter text to a larger part than a longer.
+fn half(text: &str, counter: &impl TokenCounter) -> usize {
+    let start: String = text.chars().take(text.chars().count() / 16).collect();
+    8 * counter.count(&start)
 }
 
 /// What is measured of an operation.
@@ -189,23 +202,17 @@ fn cuts() -> Vec<Operation> {
         for (name, exact) in exact_counters() {
             all.push(operation(format!("truncate {keep_name} {name}"), move |subject| {
                 let exact = exact.clone();
-                let limit = exact.count_text(subject.text.text(), u64::MAX, &NEVER).unwrap_or(0);
+                let limit = half(&subject.string, &exact) as u64;
                 Box::new(move || {
-                    black_box(exact.truncate(
-                        subject.text.text(),
-                        limit / 2,
-                        keep,
-                        marker(),
-                        &NEVER,
-                    ));
+                    black_box(exact.truncate(subject.text.text(), limit, keep, marker(), &NEVER));
                 })
             }));
         }
         for (name, estimate) in ESTIMATES {
             all.push(operation(format!("truncate {keep_name} {name}"), move |subject| {
-                let limit = estimate.count_text(subject.text.text(), &mut Vec::new());
+                let limit = half(&subject.string, &estimate) as u64;
                 Box::new(move || {
-                    black_box(estimate.truncate(subject.text.text(), limit / 2, keep, marker()));
+                    black_box(estimate.truncate(subject.text.text(), limit, keep, marker()));
                 })
             }));
         }
@@ -263,10 +270,8 @@ fn packs() -> Vec<Operation> {
         .map(|(name, many, make)| {
             operation(format!("pack {name}"), move |subject| {
                 let Subject { string, strings, query, .. } = subject;
+                let packer = make(half(&string, &Exact::new(Encoding::O200k).without_cache()));
                 let chunks = if many { strings } else { vec![string] };
-                let counter = Exact::new(Encoding::O200k).without_cache();
-                let tokens: usize = chunks.iter().map(|chunk| counter.count(chunk)).sum();
-                let packer = make(tokens / 2);
                 Box::new(move || {
                     black_box(packer.pack(&query, &chunks).expect("it fits"));
                 })
@@ -309,7 +314,7 @@ fn outputs() -> Vec<Operation> {
                     _ => subject.string,
                 };
                 let counter = Exact::new(Encoding::O200k).without_cache();
-                let limit = counter.count(&text) / 2;
+                let limit = half(&text, &counter);
                 let query = subject.query;
                 Box::new(move || {
                     let query = asked.then_some(query.as_str());
