@@ -8,6 +8,7 @@ use budgeteer_fuzz::json::value;
 use budgeteer_fuzz::words::{Words, few};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 const KINDS: [OutputKind; 6] = [
@@ -63,7 +64,8 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             assert_eq!(count, fitted.total_tokens);
             assert!(fitted.total_tokens <= limit);
             if matches!(fitted.kind, OutputKind::Json | OutputKind::Table) {
-                serde_json::from_str::<Value>(&fitted.text).expect("JSON stays JSON");
+                // Not a `Value`, whose numbers are floats: others stay as they are written.
+                serde_json::from_str::<IgnoredAny>(&fitted.text).expect("JSON stays JSON");
             }
             if !is_wild {
                 let again = OutputOptions { kind: fitted.kind, ..options };
