@@ -132,6 +132,17 @@ TOOLS = {
         },
         {"name": "either", "input_schema": {"anyOf": [{"type": "object"}], "$defs": {}}},
     ],
+    "custom": [
+        {"type": "custom", "name": "brew", "description": "Brew", "format": {"type": "text"}},
+        {
+            "type": "custom",
+            "custom": {
+                "name": "steep",
+                "format": {"type": "grammar", "grammar": {"definition": "start: é", "a": 1}},
+                "parameters": {"properties": {"minutes": {"type": "number"}}},
+            },
+        },
+    ],
     "odd": [
         {
             "name": "odd",
@@ -171,6 +182,7 @@ BAD_TOOLS = {
     "a schema that is none": {"name": "x", "parameters": []},
     "properties that are none": {"name": "x", "parameters": {"properties": [7]}},
     "a function that is none": {"function": 7},
+    "a custom tool that is none": {"custom": 7},
 }
 NEGOTIATIONS = [
     {"model": "llama3.2:3b", "messages": 5, "max_output_tokens": 3000},

@@ -364,7 +364,8 @@ def count_tools(
 
     There is no official rule. The schemas count as the TypeScript that the model sees, plus 9
     tokens, or 5 if there is a system message. The result errs high. Tools may have OpenAI's shape
-    (with or without ``function`` around it) or Anthropic's (``input_schema``).
+    (with or without ``function`` or ``custom`` around it) or Anthropic's (``input_schema``). The
+    ``format`` of a custom tool counts as its JSON.
 
     Args:
         tools: The schemas.
@@ -528,17 +529,20 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
     for i, item in enumerate(tools):
         where = f"{name}[{i}]"
         tool = mapping(where, item)
-        if tool.get("function") is not None:
-            where = f"{where}['function']"
-            tool = mapping(where, tool["function"])
+        around = next((key for key in ("function", "custom") if tool.get(key) is not None), None)
+        if around is not None:
+            where = f"{where}[{around!r}]"
+            tool = mapping(where, tool[around])
         called = _validate.text(f"{where}['name']", tool.get("name"))
         key = "input_schema" if "input_schema" in tool else "parameters"
         schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
         if _says_something(tool.get("description")):
             told = _validate.text(f"{where}['description']", tool["description"])
             lines.append(f"// {told}")
-        where = f"{where}[{key!r}]"
         fields = []
+        if tool.get("format") is not None:  # of a custom tool, such as a grammar
+            fields.append(as_json(f"{where}['format']", tool["format"]))
+        where = f"{where}[{key!r}]"
         if _says_something(schema.get("properties")):
             fields.append(_properties(where, schema, 0))
         beside = [part for part in schema if part in _BESIDE and _says_something(schema[part])]

@@ -12,8 +12,9 @@ use crate::messages::Tool;
 const BESIDE: [&str; 6] = ["$defs", "definitions", "$ref", "allOf", "anyOf", "oneOf"];
 
 impl Tool {
-    /// Reads a tool in the shape of OpenAI (with or without `function` around
-    /// it) or of Anthropic (`input_schema`). Only with the feature `json`.
+    /// Reads a tool in the shape of OpenAI (with or without `function` or
+    /// `custom` around it) or of Anthropic (`input_schema`). The `format` of a
+    /// custom tool counts as its JSON. Only with the feature `json`.
     ///
     /// # Errors
     ///
@@ -37,18 +38,27 @@ impl Tool {
     /// ```
     pub fn from_json(value: &Value) -> Result<Self, Error> {
         let mut tool = object("a tool", value)?;
-        if let Some(function) = tool.get("function").filter(|function| !function.is_null()) {
-            tool = object("function", function)?;
+        let stated = |key| tool.get(key).filter(|value: &&Value| !value.is_null());
+        let mut around = ["function", "custom"].into_iter();
+        if let Some((key, inner)) = around.find_map(|key| Some((key, stated(key)?))) {
+            tool = object(key, inner)?;
         }
         let mut read = Self::new(string("name", tool.get("name"))?);
         if let Some(description) = tool.get("description").filter(|value| is_true(value)) {
             read.description = string("description", Some(description))?.into();
         }
         let parameters = tool.get("input_schema").or_else(|| tool.get("parameters"));
-        match parameters.filter(|schema| !schema.is_null()) {
-            Some(schema) => read.parameters(schema),
-            None => Ok(read),
+        if let Some(schema) = parameters.filter(|schema| !schema.is_null()) {
+            read = read.parameters(schema)?;
         }
+        if let Some(format) = tool.get("format").filter(|format| !format.is_null()) {
+            let shown = to_text("format", format)?;
+            read.fields = Some(match read.fields {
+                Some(fields) => format!("{shown}\n{fields}"),
+                None => shown,
+            });
+        }
+        Ok(read)
     }
 
     /// Sets the parameters, as a JSON Schema. Only with the feature `json`.
