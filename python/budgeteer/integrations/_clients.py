@@ -29,8 +29,8 @@ def _patched(client: Any, paths: frozenset[str], fit: Fitter) -> Any:
     post, copy = client.post, client.copy
 
     def changed(path: str, given: dict[str, Any]) -> dict[str, Any]:
-        body = given.get("body")
-        if path.partition("?")[0] not in paths or not isinstance(body, Mapping):
+        body, place = given.get("body"), path.partition("?")[0]
+        if f"/{place.lstrip('/')}" not in paths or not isinstance(body, Mapping):
             return given
         options = dict(given.get("options") or {})
         extra = options.pop("extra_json", None)  # what `extra_body` adds, and may replace

@@ -93,6 +93,7 @@ OF_OPENAI = {
             model="gpt-4o", messages=[], extra_body={"messages": CHAT["messages"]}
         ),
     ),
+    "chat by a path": (CHAT, lambda c: c.post("chat/completions", cast_to=object, body=CHAT)),
     "responses": (RESPONSE, lambda c: c.responses.create(**RESPONSE)),
     "responses of a stream": (RESPONSE, lambda c: stream(c, "responses", RESPONSE)),
 }
