@@ -93,7 +93,7 @@ class Section:
             BM25, each with its whole schema, in the order of *content*. They are counted together,
             as they are rendered. None, the default, takes all or the first ones.
         keep: The names of the tools that *select* takes first. The section is at least as large
-            as they are.
+            as they are, unless *max_tokens* is less: then those that fit stay.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, is out of range or contradicts another.
