@@ -313,7 +313,9 @@ fn outputs() -> Vec<Operation> {
                     OutputKind::Diff => subject.diff(),
                     _ => subject.string,
                 };
-                let counter = Exact::new(Encoding::O200k).without_cache();
+                // An estimate remembers nothing. A draft that is like the last one would cost
+                // less by an encoding, as long as the tables hold all its pretokens.
+                let counter = Estimate::CharsDiv4;
                 let limit = half(&text, &counter);
                 let query = subject.query;
                 Box::new(move || {
