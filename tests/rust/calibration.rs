@@ -128,6 +128,25 @@ fn no_drift_changes_nothing() {
     assert!(!other.is_exact() && other.basis() == Basis::Learned);
 }
 
+/// A correction of a count that has a factor is one product, rounded up once:
+/// the tokens of a packing are what its counter says of the text.
+#[cfg(feature = "o200k")]
+#[test]
+fn factors_of_factors_are_rounded_once() {
+    use budgeteer::{Encoding, Packer, Scaled};
+
+    let scaled = Scaled::new(Encoding::O200k, 1.5).unwrap();
+    let counter = learned(&[(8_000, 12_000)]).counter(MODEL, scaled);
+    let text = "Green tea is"; // 3 tokens: 4.5, and 6.75 of these
+    let packing = Packer::new(7).counter(counter).pack("tea", &[text]).unwrap();
+    assert_eq!((text, 7), (&*packing.text, packing.total_tokens));
+    assert_eq!(7, counter.count(text));
+    assert_eq!(
+        (None, Some(7)),
+        (counter.count_till_limit(text, 6), counter.count_till_limit(text, 7))
+    );
+}
+
 proptest! {
     /// A correction covers its share of the pairs that are kept, stays within
     /// its range, and a corrected count is taken back exactly.

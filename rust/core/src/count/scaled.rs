@@ -163,10 +163,17 @@ impl<C: TokenCounter> Scaled<C> {
 
 impl<C: TokenCounter> TokenCounter for Scaled<C> {
     fn count(&self, text: &str) -> usize {
-        size(self.factor.of(self.counter.count(text) as u64))
+        match self.native() {
+            // Factors of factors are one product, rounded up once, as in a packing.
+            Some(native) => native.count(text),
+            None => size(self.factor.of(self.counter.count(text) as u64)),
+        }
     }
 
     fn count_till_limit(&self, text: &str, limit: usize) -> Option<usize> {
+        if let Some(native) = self.native() {
+            return native.count_till_limit(text, limit);
+        }
         let count = self.counter.count_till_limit(text, size(self.factor.within(limit as u64)))?;
         Some(size(self.factor.of(count as u64)))
     }
