@@ -5,8 +5,9 @@ use budgeteer::presets::context_router;
 use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
-    Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order, OutputOptions, Overflow,
-    Packer, Ranking, Scaled, Section, TokenCounter, Trim, Vectors, fit_output,
+    Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order,
+    OutputOptions, Overflow, Packer, Ranking, Scaled, Section, TokenCounter, Trim, Vectors,
+    fit_output,
 };
 
 /// A factor that is no number to multiply with counts nothing.
@@ -32,6 +33,22 @@ fn an_impossible_ratio_is_refused() {
         ];
         assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidArgument));
         assert!(TokenCounter::count(&estimate, "tea") >= 1);
+    }
+}
+
+/// An impossible ratio is refused under what bills teach too.
+#[test]
+fn an_impossible_ratio_is_refused_when_corrected() {
+    let calibration = Calibration::new();
+    calibration.observe("acme-7b", 1_000, 1_500).unwrap();
+    for ratio in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+        let counter = calibration.counter("acme-7b", Estimate::CharsPerToken(ratio));
+        let errors = [
+            Packer::new(10).counter(counter).pack("tea", &["tea"]).unwrap_err(),
+            Layout::new(100).section(Section::text("a", "tea")).fit(&counter).unwrap_err(),
+            fit_output("tea", 10, &counter, OutputOptions::default()).unwrap_err(),
+        ];
+        assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidArgument));
     }
 }
 

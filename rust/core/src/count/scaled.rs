@@ -196,7 +196,9 @@ impl<C: TokenCounter> TokenCounter for Scaled<C> {
     fn native(&self) -> Option<Native> {
         match self.counter.native()? {
             Native::Exact(exact, factor) => Some(Native::Exact(exact, factor.times(self.factor))),
-            estimate @ Native::Estimate(_) => self.factor.is_one().then_some(estimate),
+            // One that is refused is shown under any factor, so that it is refused.
+            Native::Estimate(estimate) => (self.factor.is_one() || estimate.check().is_err())
+                .then_some(Native::Estimate(estimate)),
         }
     }
 }
