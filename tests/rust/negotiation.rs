@@ -38,6 +38,16 @@ fn strict_negotiations_say_the_arithmetic() {
     assert_eq!(ErrorKind::InvalidArgument, error.kind());
 }
 
+/// A limit of memories that is no number is refused, listed or only numbered as
+/// they are.
+#[test]
+fn limits_of_memories_are_numbers() {
+    let one = Negotiator::new(model_limits("gpt-4")).memory_count(3);
+    for wrong in [one.clone().min_importance(f64::NAN), one.max_memory_age_days(f64::NAN)] {
+        assert_eq!(ErrorKind::InvalidArgument, wrong.negotiate(1).unwrap_err().kind());
+    }
+}
+
 #[test]
 fn negotiations_do_not_overflow() {
     let one = Negotiator::new(ModelLimits::new("any", usize::MAX));

@@ -470,16 +470,16 @@ impl<'a> Negotiator<'a> {
     /// Returns the places of the chosen memories, their tokens, and their
     /// number.
     fn choose_memories(&self) -> Result<(Vec<usize>, usize, usize), Error> {
-        let memories = match self.memories {
-            Memories::Count(count) => return Ok((Vec::new(), 0, count)),
-            Memories::List(memories) => memories,
-        };
         let number = |name: &str, value: f64| {
             let error = || Error::shape(format!("{name} must be a number, not NaN"));
             if value.is_nan() { Err(error()) } else { Ok(value) }
         };
         number("min_importance", self.min_importance)?;
         number("max_memory_age_days", self.max_memory_age_days)?;
+        let memories = match self.memories {
+            Memories::Count(count) => return Ok((Vec::new(), 0, count)),
+            Memories::List(memories) => memories,
+        };
         let mut found = Vec::new();
         for (i, memory) in memories.iter().enumerate() {
             let importance = memory.importance.unwrap_or(f64::INFINITY);
