@@ -255,6 +255,8 @@ fn what_is_registered_goes_over_what_is_shipped() {
     let listed = list_models();
     let places = listed.iter().filter(|limits| limits.name == "o3-pro").count();
     assert_eq!(1, places);
+    let stated = register_model(model_limits("my-o3-pro-copy")).unwrap(); // a guess so far
+    assert_eq!((true, None), (stated.known, stated.guessed_from));
     assert!(listed.is_sorted_by_key(|limits| (limits.provider.clone(), limits.name.clone())));
 }
 

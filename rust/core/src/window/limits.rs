@@ -402,7 +402,7 @@ pub fn model_limits(name: &str) -> ModelLimits {
 /// # Ok::<(), budgeteer::Error>(())
 /// ```
 pub fn register_model(limits: ModelLimits) -> Result<ModelLimits, Error> {
-    let limits = ModelLimits { known: true, ..limits.checked()? };
+    let limits = ModelLimits { known: true, guessed_from: None, ..limits.checked()? };
     add([limits.clone()]);
     Ok(limits)
 }
