@@ -289,6 +289,10 @@ fn wrong_sections_are_refused() {
         ),
         (vec![reserve().role("user")], "section \"x\": role is for a text"),
         (
+            vec![Section::fill("x", |_| Ok(vec![Message::user("tea")])).basis(9).role("user")],
+            "the fill of section \"x\" answered messages, which have roles of their own",
+        ),
+        (
             vec![Section::text("x", "").role("tool")],
             "section \"x\": role must be one of \"system\"",
         ),

@@ -80,7 +80,7 @@ class Section:
             are dropped first, and the last of equal ones.
         role: The role of a text: ``system``, ``developer``, ``user`` or ``assistant``. None takes
             the section's name if it is one of these, else ``user``, as retrieved text must not
-            speak with the authority of the system.
+            speak with the authority of the system. With one, a fill must not answer messages.
         previous: For messages, what was kept of them last time, as for `trim_messages`. The
             ``messages`` of the last `Allocation` will do, as those of other sections are passed
             over; an empty list the first time.
@@ -426,6 +426,10 @@ class Part:
                 f"not {_validate.type_name(answer)}"
             )
         items = list(answer)
+        if items and section.role is not None:
+            raise InvalidArgumentError(
+                f"{where} answered messages, which have roles of their own: role is for a text"
+            )
         used = sum(self.costs.of(f"{where}: [{i}]", item) for i, item in enumerate(items))
         if used > size:
             raise InvalidArgumentError(

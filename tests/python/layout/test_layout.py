@@ -306,6 +306,18 @@ def test_bad_fills(answer, message):
     assert "hunter2" not in str(caught.value)
 
 
+def test_messages_of_a_fill_have_their_own_roles():
+    """A role would do nothing for messages, so it is refused; no messages need none."""
+    say = {"role": "user", "content": "tea"}
+
+    def layout(*answer):
+        return Layout(50, [Section("a", fill=lambda _: answer, basis=10, role="user")])
+
+    with pytest.raises(InvalidArgumentError, match="section 'a' answered messages, which have rol"):
+        layout(say).fit()
+    assert layout().fit().messages == []
+
+
 def test_errors_of_a_fill_pass():
     """What a fill raises passes unchanged."""
     error = OSError("mine")

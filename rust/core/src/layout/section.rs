@@ -278,7 +278,8 @@ impl<'a> Section<'a> {
 
     /// Sets the role of a text: `system`, `developer`, `user` or `assistant`. By
     /// default the section's name if it is one of these, else `user`: retrieved
-    /// text must not speak with the authority of the system.
+    /// text must not speak with the authority of the system. Where it is set, a
+    /// fill that answers messages is an error.
     #[must_use]
     pub fn role(mut self, role: impl Into<Cow<'a, str>>) -> Self {
         self.role = Some(role.into());
@@ -551,6 +552,13 @@ impl<'a> Share<'a> {
                     return over("a text", tokens, most);
                 }
                 self.say(&text, self.frame + tokens);
+            }
+            Filling::Messages(messages) if !messages.is_empty() && self.section.role.is_some() => {
+                return Err(Error::shape(format!(
+                    "the fill of section {:.80?} answered messages, which have roles of their own: \
+                     role is for a text",
+                    self.section.name
+                )));
             }
             Filling::Messages(messages) => {
                 let used = sum(&messages.iter().map(|one| self.costs.of(one)).collect::<Vec<_>>());
