@@ -313,7 +313,7 @@ def test_messages_of_a_fill_have_their_own_roles():
     def layout(*answer):
         return Layout(50, [Section("a", fill=lambda _: answer, basis=10, role="user")])
 
-    with pytest.raises(InvalidArgumentError, match="section 'a' answered messages, which have rol"):
+    with pytest.raises(InvalidArgumentError, match="section 'a' answered messages, which have"):
         layout(say).fit()
     assert layout().fit().messages == []
 
