@@ -432,7 +432,7 @@ class TokenCounter:
             raise CounterError("nothing is counted any more: nobody waits for it")
         function: Any = self._function
         is_scaled = isinstance(function, Scaled)
-        count = function.at(text, index, name) if is_scaled else function(text)
+        count = function(text, index, name) if is_scaled else function(text)
         if type(count) is int and 0 <= count <= _validate.MAX_TOKENS:
             return count
         found = _validate.as_int(count)

@@ -23,10 +23,7 @@ class Scaled:
     counter: Any
     factor: float
 
-    def __call__(self, text: str) -> int:
-        return self.at(text, LOOSE)
-
-    def at(self, text: str, index: int, name: str = "chunks") -> int:
+    def __call__(self, text: str, index: int = LOOSE, name: str = "chunks") -> int:
         """Return the count of a text; *index* and *name* say in an error where it is."""
         tokens: int = self.counter._count_chunk(text, index, name)  # noqa: SLF001
         return ceil(tokens * self.factor)
