@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import BoundArguments, Parameter, iscoroutinefunction, signature
 from typing import Any, TypeVar
 
 from budgeteer import _validate
@@ -179,8 +179,7 @@ def fitted(
         raise InvalidArgumentError("function must take messages or input, as litellm.completion")
     fit = Fitter(model, context_window, max_output_tokens, counter)
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def fitting(args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundArguments:
         bound = taken.bind(*args, **kwargs)
         given = bound.arguments
         others = given.get(rest, {})
@@ -191,6 +190,17 @@ def fitted(
                     part[name] = made[name]
                 else:
                     del part[name]
+        return bound
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = fitting(args, kwargs)
         return function(*bound.args, **bound.kwargs)
 
-    return call  # type: ignore[return-value]  # it takes and returns the same
+    @wraps(function)
+    async def acall(*args: Any, **kwargs: Any) -> Any:
+        bound = fitting(args, kwargs)
+        return await function(*bound.args, **bound.kwargs)
+
+    # What awaits coroutine functions only, asks of this one, too.
+    return acall if iscoroutinefunction(function) else call  # type: ignore[return-value]

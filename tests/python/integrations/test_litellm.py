@@ -1,6 +1,7 @@
 """litellm: what reaches a provider fits."""
 
 import asyncio
+import inspect
 import time
 
 import pytest
@@ -109,7 +110,10 @@ def test_a_wrapped_function(provider, api):
     completion(model="openai/gpt-4o", messages=MESSAGES, **api)
     for _ in completion("openai/gpt-4o", MESSAGES, stream=True, **api):
         pass
-    asyncio.run(fitted(litellm.acompletion, **OPTIONS)("openai/gpt-4o", MESSAGES, **api))
+    acompletion = fitted(litellm.acompletion, **OPTIONS)
+    assert inspect.iscoroutinefunction(acompletion)
+    assert not inspect.iscoroutinefunction(completion)
+    asyncio.run(acompletion("openai/gpt-4o", MESSAGES, **api))
 
     assert 4 == len(provider.seen)
     check(provider)
