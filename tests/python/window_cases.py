@@ -139,6 +139,7 @@ TOOLS = {
             "custom": {
                 "name": "steep",
                 "format": {"type": "grammar", "grammar": {"definition": "start: é", "a": 1}},
+                "input_schema": None,
                 "parameters": {"properties": {"minutes": {"type": "number"}}},
             },
         },

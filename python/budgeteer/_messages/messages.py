@@ -534,7 +534,7 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
             where = f"{where}[{around!r}]"
             tool = mapping(where, tool[around])
         called = _validate.text(f"{where}['name']", tool.get("name"))
-        key = "input_schema" if "input_schema" in tool else "parameters"
+        key = "input_schema" if tool.get("input_schema") is not None else "parameters"
         schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
         if _says_something(tool.get("description")):
             told = _validate.text(f"{where}['description']", tool["description"])

@@ -138,6 +138,6 @@ def _call(value: Any) -> dict[str, Any]:
 def _tool(value: Any) -> dict[str, Any]:
     fields = fields_of(value) or {}
     inner = fields_of(fields.get("function")) or fields
-    schema = inner.get("parameters", inner.get("input_schema"))
+    schema = inner.get("parameters") or inner.get("input_schema") or {}
     function = {"name": inner.get("name"), "description": inner.get("description") or ""}
-    return {"type": "function", "function": {**function, "parameters": schema or {}}}
+    return {"type": "function", "function": {**function, "parameters": schema}}

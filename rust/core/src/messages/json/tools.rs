@@ -47,11 +47,11 @@ impl Tool {
         if let Some(description) = tool.get("description").filter(|value| is_true(value)) {
             read.description = string("description", Some(description))?.into();
         }
-        let parameters = tool.get("input_schema").or_else(|| tool.get("parameters"));
-        if let Some(schema) = parameters.filter(|schema| !schema.is_null()) {
+        let stated = |key| tool.get(key).filter(|value: &&Value| !value.is_null());
+        if let Some(schema) = stated("input_schema").or_else(|| stated("parameters")) {
             read = read.parameters(schema)?;
         }
-        if let Some(format) = tool.get("format").filter(|format| !format.is_null()) {
+        if let Some(format) = stated("format") {
             let shown = to_text("format", format)?;
             read.fields = Some(match read.fields {
                 Some(fields) => format!("{shown}\n{fields}"),
