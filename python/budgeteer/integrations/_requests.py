@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
-from budgeteer._messages.messages import SYSTEM_ROLES, Counter, chosen, model_name
+from budgeteer._messages.messages import (
+    SYSTEM_ROLES,
+    Counter,
+    chosen,
+    count_messages,
+    model_name,
+)
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.views import view_of
 from budgeteer._request.fit import fit_request
@@ -56,9 +62,21 @@ class Fitter:
         self._numbers = count()
         self._bytes = 0
 
-    def __call__(self, request: Mapping[str, Any]) -> FittedRequest:
-        """Return the request that fits; the errors are those of `fit_request`."""
+    def count(self, messages: Sequence[Any], model: str) -> int:
+        """Return the tokens of *messages* in a request to *model*, as it is counted here."""
+        return count_messages(messages, model=self._model or model, counter=self._counter)
+
+    def __call__(self, request: Mapping[str, Any], reserve: int = 0) -> FittedRequest:
+        """
+        Return the request that fits; the errors are those of `fit_request`.
+
+        *reserve* are tokens to leave free besides those of the answer.
+        """
         request = settled(request)  # what can be read once only is read here, too
+        output = self._output
+        if reserve:
+            stated = request.get("max_tokens") or 0
+            output = (stated if output is None else output) + reserve
         said = _said(_items(request))
         beginning = _beginning(request, said)
         with self._lock:
@@ -76,7 +94,7 @@ class Fitter:
             request,
             model=self._model,
             context_window=self._window,
-            max_output_tokens=self._output,
+            max_output_tokens=output,
             counter=self._counter,
             previous=before and before.fitted,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -26,6 +27,12 @@ except ImportError as _error:
 
 __all__ = ["BudgetHistory"]
 
+_ESCAPES = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\(?:u[0-9a-fA-F]{,3})?|"')
+"""An escape of JSON, or what a cut leaves of one."""
+
+_ROOM = r"\n\n\n\n user"
+"""What the message of a result's files takes, and the ends of lines that a cut writes, in JSON."""
+
 _SENDS_RETRIES_AS_RESULTS = hasattr(_parts_of_messages, "RetryFeedbackPart")
 """Whether what asks to call a tool again is sent as a result of it, as in newer versions."""
 
@@ -34,12 +41,12 @@ class BudgetHistory(AbstractCapability[Any]):
     """
     Makes each request of an agent fit into the window of its model.
 
-    The law: instructions, messages, tools and the schema of the output that reach the model, and
-    what is reserved for the answer, count at most the window, as by `fit_request`. Old tool
-    results are masked, large ones are cut, and then the oldest turns leave. The history of the run
-    keeps everything, in Pydantic AI's own objects. What left a conversation stays away while it
-    grows, so that a provider's cache finds the beginning of the prompt: the last 64 conversations
-    are remembered.
+    The law: instructions, messages, the notes that Pydantic AI writes between them, tools and the
+    schema of the output that reach the model, and what is reserved for the answer, count at most
+    the window, as by `fit_request`. Old tool results are masked, large ones are cut, and then the
+    oldest turns leave. The history of the run keeps everything, in Pydantic AI's own objects. What
+    left a conversation stays away while it grows, so that a provider's cache finds the beginning
+    of the prompt: the last 64 conversations are remembered.
 
     Put it last in ``capabilities``, as what another adds after it is not counted. Pydantic AI
     before 2.54 would take what leaves a request out of the run's history, too.
@@ -133,12 +140,22 @@ class BudgetHistory(AbstractCapability[Any]):
         if parameters.output_object is not None and parameters.output_mode == "native":
             schema = {"name": "output", "schema": parameters.output_object.json_schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
-        fitted = self._fit(request)
-        if fitted.request["messages"] is not request["messages"]:
-            sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
-            kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
-            request_context.messages = [*_rebuilt(messages, kept)]
-        return request_context
+        reserve = 0
+        while True:
+            fitted = self._fit(request, reserve)
+            shown = fitted.request["messages"]
+            if shown is not request["messages"]:
+                sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
+                kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
+                messages = [*_rebuilt(request_context.messages, kept)]
+            # The model writes notes of its own between messages, and frames around some.
+            prepared = model.prepare_messages(messages, parameters)
+            views = [view for message in prepared for view in _views(message)]
+            added = self._fit.count([*given, *views], name) - self._fit.count(shown, name)
+            if added <= reserve:
+                request_context.messages = messages
+                return request_context
+            reserve = added
 
 
 def _tools(model: str, parameters: ModelRequestParameters) -> list[dict[str, Any]]:
@@ -165,14 +182,32 @@ def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
-            content = _returned(part).model_response_str()
-            if files := getattr(part, "files", ()):
-                content = [{"type": "text", "text": content}, *map(_medium, files)]
+            content = _result(_returned(part))
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
             yield {"role": "user", "content": part.model_response()}
         else:  # what a version knows and this does not: it stays, and errs high
             yield {"role": "system", "content": _json(part)}
+
+
+def _result(part: Any) -> Any:
+    """
+    Return the content of a result.
+
+    Beside files the text may be sent as JSON: it is counted so, and cut so. What a provider writes
+    around it and around the files counts, too, and stays.
+    """
+    text = part.model_response_str()
+    if not (files := getattr(part, "files", ())):
+        return text
+    framed = replace(part, content=["", *files], outcome="success")
+    told, others = framed.model_response_str_and_user_content()
+    frame = [told, *(item for item in others if isinstance(item, str)), _ROOM]
+    return [
+        {"type": "text", "text": json.dumps(text, ensure_ascii=False)[1:-1]},
+        {"type": "frame", "text": "\n".join(frame)},
+        *map(_medium, files),
+    ]
 
 
 def _answer(message: ModelResponse) -> dict[str, Any]:
@@ -278,12 +313,21 @@ def _shortened(part: Any, view: dict[str, Any]) -> Any:
     part = _returned(part)
     [text] = result_texts(view)
     files = () if isinstance(view["content"], str) else part.files
+    if files:
+        text = _from_json(text)
     for content in (text, *_error_in(text)):
         made = replace(part, content=[content, *files] if files else content)
         if made.model_response_str() == text:
             return made
     # The text of an error has its frame already: it would be written around it once more.
     return replace(part, content=[text, *files] if files else text, outcome="success")
+
+
+def _from_json(text: str) -> str:
+    """Return a text of which its form in JSON was cut, without the halves of escapes."""
+    whole = _ESCAPES.sub(lambda found: found[1] or "", text)
+    read: str = json.loads(f'"{whole}"', strict=False)
+    return read
 
 
 def _error_in(text: str) -> Iterator[Any]:

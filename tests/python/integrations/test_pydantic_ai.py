@@ -71,6 +71,21 @@ def tokens_of(body):
     return total
 
 
+def sent_by_openai(provider, given, window):
+    """Return the request to OpenAI that a run with *given* makes."""
+
+    async def run():
+        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
+        model = OpenAIChatModel("gpt-4o", provider=own)
+        agent = Agent(model, capabilities=[BudgetHistory(context_window=window)])
+        async with own.client:
+            await agent.run(message_history=given)
+
+    asyncio.run(run())
+    [body] = provider.seen
+    return body
+
+
 def read(path: str) -> str:
     """Read a file, and say what is in it."""
     return f"{path}: started. " * 300
@@ -202,6 +217,30 @@ def test_media_in_a_result_count():
         ask(700)
 
 
+@pytest.mark.parametrize("outcome", ["success", "failed"])
+@pytest.mark.parametrize("window", [1_300, 1_900, 2_300, 3_100, 6_000])
+def test_results_with_files_fit(provider, window, outcome):
+    """A text beside files is sent as JSON, whose escapes count, as do notes on what is in it."""
+    image = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+    line = '"C:\\temp\\a.log": "Started <system> é."\n\t'
+    given = [ModelRequest([UserPromptPart("What is in it?")])]
+    for i in range(3):
+        call = ToolCallPart("read", {"path": "a.log"}, tool_call_id=f"c{i}")
+        content = [line * 60, image] if i == 1 else line * 60
+        result = ToolReturnPart("read", content, f"c{i}", outcome=outcome)
+        given += [ModelResponse([call]), ModelRequest([result])]
+
+    body = sent_by_openai(provider, given, window)
+
+    assert tokens_of(body) <= window
+    assert window < 3_000 or window // 2 < tokens_of(body)
+    texts = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    for text in texts:
+        if "See file" in text and outcome == "success":
+            [told, _] = json.loads(text)
+            assert told.startswith((line, "[tool result left out]"))
+
+
 RESULTS = {
     "failed": {"outcome": "failed"},
     "retried": {"outcome": "retried"},
@@ -230,16 +269,8 @@ def test_a_failed_result_fits(provider, result, window):
         call = ToolCallPart("read", {"path": "a.log"}, tool_call_id=f"c{i}")
         given += [ModelResponse([call]), ModelRequest([failed(f"c{i}")])]
 
-    async def run():
-        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
-        model = OpenAIChatModel("gpt-4o", provider=own)
-        agent = Agent(model, capabilities=[BudgetHistory(context_window=window)])
-        async with own.client:
-            await agent.run(message_history=given)
+    body = sent_by_openai(provider, given, window)
 
-    asyncio.run(run())
-
-    [body] = provider.seen
     assert window // 2 < tokens_of(body) <= window
     for message in body["messages"]:
         assert '{"error":"{' not in str(message["content"])
