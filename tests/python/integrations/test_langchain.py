@@ -37,7 +37,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 
-from budgeteer import Packer, Template, get_counter, presets
+from budgeteer import Packer, Template, fit_request, get_counter, presets
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations.langchain import BudgetCompressor, BudgetMiddleware, token_counter
 from budgeteer.window import count_messages, count_tools
@@ -356,6 +356,39 @@ def test_the_reply_that_a_call_states(name):
     for model, before in ((Model(), [Stating()]), (Limited(), [])):
         create_agent(model, middleware=[*before, fits]).invoke({"messages": turns})
         assert tokens_of(*model.seen[0]) <= 100
+
+
+@pytest.mark.parametrize("window", range(120, 300, 7))
+def test_calls_that_are_sent_as_items(window):
+    """Of OpenAI's Responses each call beside a text is an item of its own, and counts as one."""
+
+    class Responding(Model):
+        use_responses_api: bool | None = True
+
+    model = Responding()
+    turns = [HumanMessage("What do they say?")]
+    for i in range(4):
+        keys = [f"{i}{j}" for j in range(3)]
+        calls = [{"name": "read", "args": {}, "id": key} for key in keys]
+        turns.append(AIMessage([{"type": "text", "text": "I look."}], tool_calls=calls))
+        turns += [ToolMessage("It started. " * 8, tool_call_id=key) for key in keys]
+
+    agent = create_agent(model, middleware=[BudgetMiddleware(context_window=window)])
+    agent.invoke({"messages": turns})
+
+    items = []
+    for message in model.seen[0][0]:
+        if isinstance(message, ToolMessage):
+            told = {"call_id": message.tool_call_id, "output": message.content}
+            items.append({"type": "function_call_output", **told})
+            continue
+        role = "assistant" if isinstance(message, AIMessage) else "user"
+        items.append({"type": "message", "role": role, "content": message.text})
+        for call in getattr(message, "tool_calls", ()):
+            told = {"call_id": call["id"], "name": call["name"], "arguments": "{}"}
+            items.append({"type": "function_call", **told})
+    request = {"model": "gpt-4o", "input": items}
+    assert fit_request(request, context_window=10_000).total_tokens <= window
 
 
 def test_wrong_options_of_the_middleware():
