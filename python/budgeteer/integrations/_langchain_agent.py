@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from budgeteer._count.limits import ModelLimits
@@ -14,7 +14,6 @@ from budgeteer.integrations._requests import Fitter, tool_for
 _HOME = "budgeteer.integrations.langchain"
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What providers, and LangChain's models of them, call the most tokens of an answer."""
-_FRAME = {"role": "assistant", "content": ""}
 
 try:
     from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
@@ -143,27 +142,16 @@ class BudgetMiddleware(AgentMiddleware):
         if answer is not None and not isinstance(answer, ToolStrategy) and _is_single(answer):
             asked.update(ProviderStrategy(_schema(answer)).to_model_kwargs())
         asked = {key: value for key, value in asked.items() if value is not None}
+        # None leaves it to the call whether it is one of OpenAI's Responses.
+        as_items = getattr(request.model, "use_responses_api", False) is not False
         reserve = 0
         while True:
-            messages = self._fit(asked, reserve).request["messages"][len(given) :]
-            more = _items_more(request.model, messages)
-            added = self._fit.count([_FRAME] * (more + 1), name or "")
-            added -= self._fit.count([_FRAME], name or "")
+            shown = self._fit(asked, reserve).request["messages"]
+            added = self._fit.count(shown, name or "", as_items=as_items)
+            added -= self._fit.count(shown, name or "")
             if added <= reserve:
-                return request.override(messages=messages)
+                return request.override(messages=shown[len(given) :])
             reserve = added
-
-
-def _items_more(model: object, messages: Sequence[Any]) -> int:
-    """Return how many items more a model may send: OpenAI's Responses have one for each call."""
-    if getattr(model, "use_responses_api", False) is False:
-        return 0
-    said = [message for message in messages if getattr(message, "tool_calls", None)]
-    parts = [it.content if isinstance(it.content, list) else [it.content] for it in said]
-    return sum(
-        len(message.tool_calls) + len([*filter(None, own)]) - 1
-        for message, own in zip(said, parts, strict=True)
-    )
 
 
 def _limit(request: ModelRequest[Any]) -> Any:

@@ -31,6 +31,7 @@ ALIKE = 4
 MAX_BYTES = 32 << 20
 """How many bytes their requests may have together, about."""
 _NODE_BYTES = 64
+_FRAME = {"role": "assistant", "content": ""}
 
 
 class Fitter:
@@ -62,9 +63,16 @@ class Fitter:
         self._numbers = count()
         self._bytes = 0
 
-    def count(self, messages: Sequence[Any], model: str) -> int:
-        """Return the tokens of *messages* in a request to *model*, as it is counted here."""
-        return count_messages(messages, model=self._model or model, counter=self._counter)
+    def count(self, messages: Sequence[Any], model: str, *, as_items: bool = False) -> int:
+        """
+        Return the tokens of *messages* in a request to *model*, as it is counted here.
+
+        With *as_items* what an answer has besides its first part is an item each, as OpenAI's
+        Responses have it.
+        """
+        frames = [_FRAME] * sum(map(_items_more, messages)) if as_items else []
+        asked = self._model or model
+        return count_messages([*messages, *frames], model=asked, counter=self._counter)
 
     def __call__(self, request: Mapping[str, Any], reserve: int = 0) -> FittedRequest:
         """
@@ -110,6 +118,16 @@ class Fitter:
     def _forget(self, number: int | None) -> None:
         if number is not None and (gone := self._sent.pop(number, None)) is not None:
             self._bytes -= gone.size
+
+
+def _items_more(message: Any) -> int:
+    """Return how many items more than one a message is."""
+    view = view_of(message)
+    if view is None or view.fields.get("role") != "assistant":
+        return 0
+    content = view.fields.get("content") or ()
+    parts = 1 if isinstance(content, str) else len(content)
+    return max(0, parts + len(view.fields.get("tool_calls") or ()) - 1)
 
 
 class _Sent(NamedTuple):

@@ -151,7 +151,8 @@ class BudgetHistory(AbstractCapability[Any]):
             # The model writes notes of its own between messages, and frames around some.
             prepared = model.prepare_messages(messages, parameters)
             views = [view for message in prepared for view in _views(message)]
-            added = self._fit.count([*given, *views], name) - self._fit.count(shown, name)
+            added = self._fit.count([*given, *views], name, as_items="openai" in model.system)
+            added -= self._fit.count(shown, name)
             if added <= reserve:
                 request_context.messages = messages
                 return request_context

@@ -25,10 +25,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import FunctionModel
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from budgeteer import get_counter
+from budgeteer import fit_request, get_counter
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations.pydantic_ai import BudgetHistory
 from budgeteer.window import count_messages, count_tools
@@ -71,12 +71,12 @@ def tokens_of(body):
     return total
 
 
-def sent_by_openai(provider, given, window):
+def sent_by_openai(provider, given, window, kind=OpenAIChatModel):
     """Return the request to OpenAI that a run with *given* makes."""
 
     async def run():
         own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
-        model = OpenAIChatModel("gpt-4o", provider=own)
+        model = kind("gpt-4o", provider=own)
         agent = Agent(model, capabilities=[BudgetHistory(context_window=window)])
         async with own.client:
             await agent.run(message_history=given)
@@ -239,6 +239,21 @@ def test_results_with_files_fit(provider, window, outcome):
         if "See file" in text and outcome == "success":
             [told, _] = json.loads(text)
             assert told.startswith((line, "[tool result left out]"))
+
+
+@pytest.mark.parametrize("window", range(150, 400, 25))
+def test_calls_that_are_sent_as_items_fit(provider, window):
+    """Of OpenAI's Responses each call beside a text is an item of its own, and counts as one."""
+    given = [ModelRequest([UserPromptPart("What is in it?")])]
+    for i in range(4):
+        calls = [ToolCallPart("read", {}, tool_call_id=f"c{i}{j}") for j in range(4)]
+        results = [ToolReturnPart("read", "Started. " * 5, call.tool_call_id) for call in calls]
+        given += [ModelResponse([TextPart("I look."), *calls]), ModelRequest(results)]
+
+    body = sent_by_openai(provider, given, window, OpenAIResponsesModel)
+
+    request = {"model": "gpt-4o", "input": body["input"]}
+    assert fit_request(request, context_window=10_000).total_tokens <= window
 
 
 RESULTS = {
