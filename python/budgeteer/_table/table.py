@@ -321,8 +321,9 @@ def _answers(
     needs = prepared.needs
     is_plain = prepared.template._style == PLAIN  # noqa: SLF001 - a part of the options
     tags = not is_plain or prepared.order == BY_DOCUMENT
+    titles = needs.titles or prepared.units == "sentence"
     wants = (
-        *(needs_query, needs.titles, needs.scores, prepared.ranking.code == HYBRID),
+        *(needs_query, titles, needs.scores, prepared.ranking.code == HYBRID),
         *(needs.times, tags),
     )
     answers: list[tuple[str, int, bytes] | str] = []

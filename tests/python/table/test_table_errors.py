@@ -83,6 +83,16 @@ ROWS = {
         {},
         "chunks[1].title is not UTF-8",
     ),
+    "bytes in a title of sentences": (
+        table_of(lists_of(structs(**TWO, title=BAD), 0, 2)),
+        {"ranking": "score", "units": "sentence"},
+        "chunks[1].title is not UTF-8",
+    ),
+    "bytes in a title of sentences, with a counter": (
+        table_of(lists_of(structs(**TWO, title=BAD), 0, 2)),
+        {"ranking": "score", "units": "sentence", "counter": len},
+        "chunks[1].title is not UTF-8",
+    ),
     "bytes in a source": (
         table_of(lists_of(structs(**TWO, source=BAD), 0, 2)),
         {"template": "xml"},
