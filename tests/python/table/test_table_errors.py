@@ -134,6 +134,16 @@ def test_what_is_not_read_is_not_looked_at(backend):
     assert [("Tea.\n\nRye.", 5, [0, 1], None)] == answers
 
 
+def test_what_stands_below_a_null_struct_is_not_looked_at(backend):
+    """A dictionary has no text for the field of a null struct, as pyarrow makes it."""
+    kind = pa.struct([("text", pa.dictionary(pa.int8(), pa.string()))])
+    table = table_of(pa.array([[None]], pa.list_(kind)))
+
+    answers = answers_of(pack_table(table, 30))
+
+    assert [(None, None, None, "chunks[0] is null")] == answers
+
+
 def test_a_row_of_a_long_table_is_named(backend):
     """In a long table the row of the table is named."""
     table = pa.table({"key": [1, 2, 1], "query": ["tea"] * 3, "text": ["Tea.", "Rye.", None]})

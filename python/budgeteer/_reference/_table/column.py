@@ -83,8 +83,9 @@ def texts(column: Any) -> list[Any]:
     if pa.types.is_null(column.type):
         return [None] * len(column)
     if pa.types.is_dictionary(column.type):
-        known = texts(column.dictionary)
-        return [None if i is None else known[i] for i in column.indices.to_pylist()]
+        known = dict(enumerate(texts(column.dictionary)))
+        # What stands below a null struct may lead out of the dictionary, and nobody reads it.
+        return [None if i is None else known.get(i, BROKEN) for i in column.indices.to_pylist()]
     views = getattr(pa.types, "is_string_view", lambda _: False)
     raw = column.cast(pa.binary_view() if views(column.type) else pa.large_binary())
     return [None if text is None else _decoded(text) for text in raw.to_pylist()]
