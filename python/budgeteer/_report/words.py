@@ -8,12 +8,15 @@ from html import escape
 _ODD = re.compile(
     r"\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
     r"\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff"
-    r"\ud800-\udfff\U000e0000-\U000e00ff]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
+    r"\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    r"|[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}|[\u200c\u200d]{2,}"
+    r"|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
 )
 """
 What a page cannot hold, does not show, or would let change the order of other characters.
 
-One variation selector belongs to the character before it; more of them hide a text.
+One variation selector belongs to the character before it, and one joiner may follow it; more of
+them hide a text.
 """
 
 

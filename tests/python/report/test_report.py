@@ -87,6 +87,9 @@ def test_a_text_is_shown_as_text(text):
         "\u3164",
         "\U000e0041\U000e0042",  # letters of the block of tags
         "\ufe01\ufe02\U000e0101",  # bytes as variation selectors
+        "\u200c\u200d\u200d\u200c",  # bits as joiners
+        "\ufe0f\u200d\ufe0f\u200d",  # and as both
+        "\U0001d173\U0001bca0",  # controls of music and of shorthand
     ],
 )
 def test_what_is_not_seen_is_named(hidden):
@@ -96,7 +99,11 @@ def test_what_is_not_seen_is_named(hidden):
 
 
 @pytest.mark.parametrize(
-    "text", ["\u2764\ufe0f", "\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e", "a\xa0b"]
+    "text",
+    [
+        *("\u2764\ufe0f", "\u2764\ufe0f\u200d\U0001f525", "\U0001f469\u200d\U0001f4bb"),
+        *("\u0645\u06cc\u200c\u062e", "a\xa0b"),
+    ],
 )
 def test_what_writing_needs_is_not_named(text):
     """What joins or parts letters and emoji, one variation selector, and spaces stay."""
