@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import math
 import os
 import threading
 import uuid
@@ -53,7 +54,8 @@ class QdrantRetriever:
             makes once for all its retrievers.
         path: The folder of an embedded collection. Only one process at a time can open it.
         url: The URL of a server, such as ``http://localhost:6333``.
-        api_key_env: The environment variable that holds the server's key; None sends none.
+        api_key_env: The environment variable that holds the server's key, which must be set; None
+            sends none.
         client: A ``qdrant_client.QdrantClient`` to use instead of a new one. Several retrievers
             can share it, for example for two collections in one folder.
         vector_name: The name of the vector to use, if the collection's vectors have names.
@@ -99,7 +101,7 @@ class QdrantRetriever:
         timeout: int | None = None,
         name: str | None = None,
     ) -> None:
-        self.collection: str = _validate.text("collection", collection)
+        self.collection: str = filled("collection", collection)
         self.name: str = f"qdrant:{collection}" if name is None else _validate.text("name", name)
         _check_place(path, url, api_key_env, client, timeout)
         _check_callables(embedder, to_chunk, fields)
@@ -118,7 +120,7 @@ class QdrantRetriever:
         self.takes_vector: bool = embedder is None
         self._embedder = embedder
         self._place: dict[str, Any] = {
-            "path": None if path is None else os.fspath(path),
+            "path": None if path is None else os.fsdecode(path),
             "url": url,
             "timeout": timeout,
         }
@@ -237,7 +239,7 @@ class QdrantRetriever:
 
         Raises:
             InvalidArgumentError: There are neither vectors nor an embedder with ``embed``, or not
-                one vector for each chunk.
+                one vector for each chunk, all of one size.
 
         Examples:
             >>> from budgeteer import Chunk
@@ -255,11 +257,7 @@ class QdrantRetriever:
             if embed is None:
                 raise InvalidArgumentError("vectors are required without an embedder")
             vectors = embed([chunk.text for chunk in items])
-        rows = [_floats(vector) for vector in vectors]
-        if len(rows) != len(items):
-            raise InvalidArgumentError(
-                f"vectors must be one for each of {len(items)} chunks, not {len(rows)}"
-            )
+        rows = _rows(vectors, len(items))
         if not items:
             return
         models = importlib.import_module("qdrant_client.models")
@@ -311,8 +309,7 @@ class QdrantRetriever:
                 library = importlib.import_module("qdrant_client")
                 place = {key: value for key, value in self._place.items() if value is not None}
                 if self._place["url"] is not None:
-                    key = os.environ.get(self._api_key_env) if self._api_key_env else None
-                    place |= {"api_key": key, "check_compatibility": False}
+                    place |= {"api_key": self._server_key(), "check_compatibility": False}
                 else:
                     place["force_disable_check_same_thread"] = True
                     place.setdefault("path", None)
@@ -327,6 +324,21 @@ class QdrantRetriever:
                     ) from error
                 self._set_turn()
             return self._client
+
+    def _server_key(self) -> str | None:
+        """Return the server's key: without the one it was told of, no request would be right."""
+        name = self._api_key_env
+        if name is None:
+            return None
+        key = os.environ.get(name, "").strip()
+        if not key:
+            # Some give the key itself as the variable's name: do not quote what may be a key.
+            named = f"variable {name}" if name.isupper() else "variable of api_key_env"
+            raise RetrievalError(
+                f"{self.name}: the environment {named} is not set; it must hold the key",
+                source=self.name,
+            )
+        return key
 
     def _begin_anew(self) -> None:
         """Make new locks, which no thread of another process holds."""
@@ -377,18 +389,24 @@ class QdrantRetriever:
         return [self._to_chunk(p.payload or {}, p.id, sign * p.score) for p in points]
 
 
+def filled(name: str, value: object) -> str:
+    """Return a text that is not empty: an empty URL is one of this machine to the client."""
+    text = _validate.text(name, value)
+    if not text:
+        raise InvalidArgumentError(f"{name} must not be empty")
+    return text
+
+
 def _check_place(
     path: object, url: object, api_key_env: object, client: object, timeout: object
 ) -> None:
     if sum(value is not None for value in (path, url, client)) > 1:
         raise InvalidArgumentError("only one of path, url and client can be given")
-    if path is not None and not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
+    if path is not None:
+        _validate.path("path", path)
     for key, value in (("url", url), ("api_key_env", api_key_env)):
         if value is not None:
-            _validate.text(key, value)
+            filled(key, value)
     for key, value in (("api_key_env", api_key_env), ("timeout", timeout)):
         if value is not None and url is None:
             raise InvalidArgumentError(f"{key} needs a url to go with")
@@ -423,10 +441,32 @@ def _floats(vector: Any) -> list[float]:
     values = vector.tolist() if hasattr(vector, "tolist") else vector
     try:
         return [float(value) for value in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(
             f"a vector must be a sequence of floats, not {_validate.type_name(vector)}"
         ) from None
+
+
+def _rows(vectors: Any, count: int) -> list[list[float]]:
+    """Return a vector for each of *count* chunks, before anything is made for them."""
+    try:
+        given = iter(vectors)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"vectors must be a sequence of vectors, not {_validate.type_name(vectors)}"
+        ) from None
+    rows = [_floats(vector) for vector in given]
+    if len(rows) != count:
+        raise InvalidArgumentError(
+            f"vectors must be one for each of {count} chunks, not {len(rows)}"
+        )
+    for i, row in enumerate(rows):
+        if not row or len(row) != len(rows[0]):
+            wanted = f"{len(rows[0])} floats, as vectors[0] has" if i else "floats"
+            raise InvalidArgumentError(f"vectors[{i}] must have {wanted}, not {len(row)}")
+        if not all(map(math.isfinite, row)):
+            raise InvalidArgumentError(f"vectors[{i}] must have finite numbers alone")
+    return rows
 
 
 def _key(chunk: Chunk) -> str:

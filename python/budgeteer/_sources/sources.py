@@ -246,12 +246,17 @@ def source_of(key: str, value: object, base: Path) -> Source:
 
 
 def _qdrant(key: str, entry: dict[str, Any], base: Path, priority: float) -> Qdrant:
-    collection = _validate.text(f"{key}.collection", _required(key, "collection", entry))
+    from budgeteer._sources.qdrant import filled
+
+    collection = filled(f"{key}.collection", _required(key, "collection", entry))
     texts = {
         name: _validate.text(f"{key}.{name}", entry[name])
         for name in ("name", "path", "url", "api_key_env", "vector_name")
         if entry.get(name) is not None
     }
+    for name in ("url", "api_key_env"):
+        if name in texts:
+            filled(f"{key}.{name}", texts[name])
     if ("path" in texts) == ("url" in texts):
         raise InvalidArgumentError(f"{key} must have a path or a url, and not both")
     if "api_key_env" in texts and "url" not in texts:

@@ -1,6 +1,7 @@
 """QdrantRetriever: the embedded collection, in memory and in a folder."""
 
 import asyncio
+import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -224,6 +225,10 @@ class AsyncClient:
     [
         ({"collection": 3}, "collection must be a str, not int"),
         ({"path": "a", "url": "b"}, "only one of path, url and client can be given"),
+        ({"collection": ""}, "collection must not be empty"),
+        ({"url": ""}, "url must not be empty"),
+        ({"api_key_env": "", "url": "b"}, "api_key_env must not be empty"),
+        ({"path": ""}, "path must be the name of a file, not empty"),
         ({"path": 3}, "path must be a str or a path, not int"),
         ({"url": 3}, "url must be a str, not int"),
         ({"api_key_env": "KEY"}, "api_key_env needs a url to go with"),
@@ -260,6 +265,25 @@ def test_bad_additions():
             QdrantRetriever("docs").add(["a"], vectors=[wrong])
 
 
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (3, "vectors must be a sequence of vectors, not int"),
+        ([[1.0, 0.0], [1.0]], r"vectors\[1\] must have 2 floats, as vectors\[0\] has, not 1"),
+        ([[], []], r"vectors\[0\] must have floats, not 0"),
+        ([[1.0], [math.nan]], r"vectors\[1\] must have finite numbers alone"),
+        ([[1.0], [10**400]], "a vector must be a sequence of floats, not list"),
+    ],
+)
+def test_vectors_that_are_none(vectors, message):
+    """Vectors that no collection can hold are refused before there is a collection."""
+    retriever = QdrantRetriever("docs")
+    with pytest.raises(InvalidArgumentError, match=message):
+        retriever.add(["a", "b"], vectors=vectors)
+    with pytest.raises(InvalidArgumentError, match="the collection 'docs' does not exist"):
+        retriever.read(1)
+
+
 def test_no_additions():
     """No chunks make no collection."""
     retriever = QdrantRetriever("docs", embedder=Axis())
@@ -282,6 +306,23 @@ def test_the_key_is_no_secret_told(monkeypatch):
 
     assert "secret" not in str(vars(retriever))
     assert "qdrant_client" in sys.modules
+
+
+@pytest.mark.parametrize("value", [None, " "])
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("NO_KEY", "variable NO_KEY"), ("sk-1234", "variable of api_key_env")],
+)
+def test_a_key_that_is_not_set(name, named, value, monkeypatch):
+    """A server is not asked without the key that it was said to need."""
+    monkeypatch.delenv(name, raising=False)
+    if value is not None:
+        monkeypatch.setenv(name, value)
+    retriever = QdrantRetriever("docs", url="http://127.0.0.1:9", api_key_env=name)
+
+    expected = f"^qdrant:docs: the environment {named} is not set; it must hold the key$"
+    with pytest.raises(RetrievalError, match=expected):
+        retriever.read(1)
 
 
 ENTRY = "{type: qdrant, collection: docs, path: store, name: vectors"
@@ -432,6 +473,8 @@ def test_another_size_of_vectors(configured, endpoint):
             "api_key_env: null sends none, allow_insecure_http: true allows it",
         ),
         ("{type: qdrant, collection: a, path: nope}", "sources[0].path: "),
+        ("{type: qdrant, collection: '', path: store}", "sources[0].collection must not be empty"),
+        ("{type: qdrant, collection: a, url: ''}", "sources[0].url must not be empty"),
     ],
 )
 def test_bad_sources(entry, message, configured):
