@@ -396,9 +396,11 @@ def _refusal(
             allowed = one if group_by is not None else f"lists of {one}"
         elif column == f"{chunks}[]":
             allowed = "strings or structs"
+        elif column == query:
+            allowed = "strings"
         elif column == group_by or field == "id":
             allowed = "strings or whole numbers"
-        elif column != query and field in _NUMBERS:
+        elif field in _NUMBERS:
             allowed = "numbers"
         return InvalidArgumentError(
             f"the column {column[:80]!r} of table must have {allowed}, not {found}"

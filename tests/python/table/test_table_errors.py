@@ -253,6 +253,16 @@ WRONG = [
         "the column 'query' of table must have strings, not int64",
     ),
     (
+        pa.table({"id": [3], "chunks": [["Tea."]]}),
+        {"query": "id"},
+        "the column 'id' of table must have strings, not int64",
+    ),
+    (
+        pa.table({"key": [3], "chunks": ["Tea."]}),
+        {"query": "key", "group_by": "key"},
+        "the column 'key' of table must have strings, not int64",
+    ),
+    (
         pa.table({"query": ["tea"], "chunks": ["Tea."]}),
         {},
         "the column 'chunks' of table must have lists of strings or structs, not string",
