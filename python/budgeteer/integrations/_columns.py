@@ -123,6 +123,12 @@ def _restored(job: str, parts: bytes) -> Columns:
     return columns
 
 
+def given(argument: str, value: object, method: str, what: str) -> None:
+    """Refuse what is no table of a framework: it has not the *method* that packs it."""
+    if not callable(getattr(value, method, None)):
+        raise InvalidArgumentError(f"{argument} must be {what}, not {_validate.type_name(value)}")
+
+
 def _names(keep: object) -> list[str]:
     """Return names of columns, of which none is there twice."""
     if isinstance(keep, str):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from budgeteer._pack.state import Indexed
 from budgeteer._table.table import ANSWERED
-from budgeteer.integrations._columns import Columns
+from budgeteer.integrations._columns import Columns, given
 from budgeteer.integrations._missing import missing
 
 try:
@@ -76,6 +76,7 @@ def pack_dataframe(
         [{'id': 7, 'text': 'Tea.', 'total_tokens': 2, 'kept': [1], 'error': None}]
 
     """
+    given("df", df, "select", "a data frame of Daft")
     work = Columns(max_tokens, query, chunks, keep, options)
     work.over(df.schema().to_pyarrow_schema(), dumps)
     answer = DataType.struct(dict(zip(ANSWERED, _TYPES, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from budgeteer._pack.state import Indexed
-from budgeteer.integrations._columns import Columns
+from budgeteer.integrations._columns import Columns, given
 from budgeteer.integrations._missing import missing
 
 try:
@@ -69,6 +69,7 @@ def pack_dataset(
         >>> ray.shutdown()
 
     """
+    given("ds", ds, "map_batches", "a dataset of Ray Data")
     work = Columns(max_tokens, query, chunks, keep, options)
     schema = getattr(ds.schema(fetch_if_missing=False), "base_schema", None)
     work.over(schema if isinstance(schema, pa.Schema) else None, cloudpickle.dumps)

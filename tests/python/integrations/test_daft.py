@@ -71,6 +71,12 @@ def test_resume_by_key(df, tmp_path):
     assert cluster.answers(cluster.TABLE) == cluster.by_key(packed)
 
 
+def test_no_data_frame():
+    """What is no data frame is refused by its name."""
+    with pytest.raises(InvalidArgumentError, match="df must be a data frame of Daft, not int"):
+        pack_dataframe(3, 9)
+
+
 @cluster.wrong
 def test_wrong_arguments_are_refused_at_once(df, options, message):
     """What is wrong is an error of the call, before anything runs."""

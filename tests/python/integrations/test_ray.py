@@ -89,6 +89,12 @@ def test_resume_by_key():
     assert cluster.answers(cluster.TABLE) == cluster.by_key(packed)
 
 
+def test_no_dataset():
+    """What is no dataset is refused by its name."""
+    with pytest.raises(InvalidArgumentError, match="ds must be a dataset of Ray Data, not int"):
+        pack_dataset(3, 9)
+
+
 @cluster.wrong
 def test_wrong_arguments_are_refused_at_once(options, message):
     """What is wrong is an error of the call, before anything runs."""
