@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from budgeteer._pack.state import Indexed
-from budgeteer.integrations._columns import Columns
+from budgeteer.integrations._columns import Columns, given
 from budgeteer.integrations._missing import missing
 
 try:
@@ -14,7 +14,19 @@ try:
     from pyspark import cloudpickle
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+    from pyspark.sql.types import (
+        ArrayType,
+        DataType,
+        DayTimeIntervalType,
+        LongType,
+        MapType,
+        StringType,
+        StructField,
+        StructType,
+        TimestampNTZType,
+        TimestampType,
+        YearMonthIntervalType,
+    )
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
@@ -80,18 +92,43 @@ def pack_dataframe(
         >>> spark.stop()
 
     """
+    given("df", df, "mapInArrow", "a data frame of Spark")
     work = Columns(max_tokens, query, chunks, keep, options)
     # Names that differ in case alone are one for Spark, unless it is told to mind it.
     work.minds_case = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    work.over(to_arrow_schema(df.schema), cloudpickle.dumps)
+    work.over(to_arrow_schema(_checked(df.schema)), cloudpickle.dumps)
     kept = work.kept(df.columns)
     schema = StructType([*(df.schema[name] for name in kept), *_ANSWER])
-    # No other columns go to Python: of these two may have one name.
-    needed = dict.fromkeys([*kept, *work.read])
-    df = df.select(*(f"`{name.replace('`', '``')}`" for name in needed))
+    # No other columns go to Python: of these two may have one name. They go by numbers, as Spark
+    # takes a dot in a name for a way into a struct.
+    names = [*dict.fromkeys([*kept, *work.read])]
+    df = df.select(*(f"`{name.replace('`', '``')}`" for name in names))
+    df = df.toDF(*(f"c{i}" for i in range(len(names))))
 
     def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from work(batch).to_batches()
+            fields = zip(batch.schema, names, strict=True)
+            named = pa.schema([field.with_name(name) for field, name in fields])
+            table = pa.RecordBatch.from_arrays(batch.columns, schema=named)
+            yield from work(table).to_batches()
 
     return df.mapInArrow(packed, schema)
+
+
+def _checked(kind: Any) -> Any:
+    """
+    Return a type in which other times stand for those that no schema of Arrow is made of.
+
+    Spark wants a time zone for the one and has nothing for the other, while none of them is read.
+    """
+    if isinstance(kind, StructType):
+        return StructType([StructField(item.name, _checked(item.dataType)) for item in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_checked(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(_checked(kind.keyType), _checked(kind.valueType))
+    other: dict[type[DataType], DataType] = {
+        TimestampType: TimestampNTZType(),
+        YearMonthIntervalType: DayTimeIntervalType(),
+    }
+    return other.get(type(kind), kind)

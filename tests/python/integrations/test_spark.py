@@ -120,6 +120,12 @@ def test_a_long_table(spark):
     assert {3: "Rye.", 7: "Tea."} == {row["key"]: row["text"] for row in packed}
 
 
+def test_no_data_frame():
+    """What is no data frame is refused by its name."""
+    with pytest.raises(InvalidArgumentError, match="df must be a data frame of Spark, not int"):
+        pack_dataframe(3, 9)
+
+
 @cluster.wrong
 def test_wrong_arguments_are_refused_at_once(df, options, message):
     """What is wrong is an error of the call, before anything runs."""
@@ -157,6 +163,26 @@ def test_two_columns_of_one_name(spark):
             pack_dataframe(joined, 9, **options)
     [row] = rows_of(pack_dataframe(joined, 9, keep=["weight"]))
     assert (5, "Tea.") == (row["weight"], row["text"])
+
+
+def test_names_with_dots_and_backticks(spark):
+    """A name is a name, though it could be read as a way into a struct."""
+    df = spark.createDataFrame([(1, "tea", ["Tea."])], ["a.b`c", "the.query", "chunks"])
+    [row] = rows_of(pack_dataframe(df, 9, query="the.query", keep=["a.b`c"]))
+    assert (1, "Tea.") == (row["a.b`c"], row["text"])
+
+
+def test_times(spark):
+    """Times of every kind can be in the table and in structs of chunks."""
+    df = spark.sql(
+        "select 1 as key, 'tea' as query, timestamp '2026-11-27 10:00:00' as at, "
+        "interval 1 month as age, map('a', timestamp '2026-11-27 10:00:00') as seen, "
+        "array(struct('Tea.' as text, timestamp '2026-11-27 10:00:00' as at)) as chunks"
+    )
+    [row] = rows_of(pack_dataframe(df, 9, keep=["key", "at"]))
+    assert (df.select("at").first()["at"], "Tea.") == (row["at"], row["text"])
+    with pytest.raises(InvalidArgumentError, match="'at' of table must have strings, not time"):
+        pack_dataframe(df, 9, query="at")
 
 
 def test_a_corpus_in_memory(df):
