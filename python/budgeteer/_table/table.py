@@ -25,7 +25,7 @@ from budgeteer._codes import (
     RECENCY,
 )
 from budgeteer._copies import Unpickled
-from budgeteer._pack.packer import Packer, prepared_of
+from budgeteer._pack.packer import Packer, begin, finish, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import Prepared, refuse_sticky
 from budgeteer._pack.state import Indexed
@@ -341,7 +341,10 @@ def _answer(
     packer: Packer, query: str, chunks: list[Any] | Indexed[Any]
 ) -> tuple[str, int, bytes] | str:
     try:
-        packing = packer.pack(query, chunks)
+        call = begin(packer, query, chunks)  # not `pack`: a table has no span for each row
+        if call.is_missing_vectors:
+            call.embed()
+        packing = finish(call, packer.max_tokens, packer.reserve_tokens)
     except (CorpusError, InternalError):  # of all rows
         raise
     except BudgeteerError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from service_support import SETTINGS, Fake
 
-from budgeteer import Packer, _telemetry, pack
+from budgeteer import Corpus, Packer, _telemetry, pack, pack_table
 from budgeteer.errors import CounterError, EmbeddingError, InvalidArgumentError
 from budgeteer.ranking import Embedding
 from budgeteer.service import LlmSettings, RetrievalError, RetrievalService
@@ -50,6 +50,24 @@ def test_given_packing_when_traced_then_the_span_has_the_figures(backend, told):
     assert trace.SpanKind.INTERNAL is span.kind
     assert trace.StatusCode.UNSET is span.status.status_code
     assert "budgeteer" == span.instrumentation_scope.name
+
+
+@pytest.mark.parametrize("of", ["lists", "a function", "a corpus", "an embedder"])
+def test_the_rows_of_a_table_have_no_span(backend, told, of):
+    """A table is no packing, though its rows are packed one by one for a function or a corpus."""
+    pa = pytest.importorskip("pyarrow")
+    options = {
+        "lists": {},
+        "a function": {"counter": len},
+        "a corpus": {"chunks": Corpus(["Tea."])},
+        "an embedder": {"ranking": Embedding(Vectors())},
+    }[of]
+    table = pa.table({"query": ["tea"], "chunks": [["Tea."]]})
+    packed = pa.table(pack_table(table, 9, **options))
+
+    assert ["Tea."] == packed["text"].to_pylist()
+    assert [] == told.named("budgeteer.pack")
+    assert told.reader.get_metrics_data() is None
 
 
 def test_packings_are_those_without_a_tracer(backend, monkeypatch):
