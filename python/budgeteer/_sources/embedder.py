@@ -27,6 +27,7 @@ _FOR_MANY = ("cache_dir", "max_cache_bytes", "batch_size", "max_batch_bytes", "m
 _KEYWORD = re.compile(r"(?<!['\"\w])([a-z_]+)=(?:'(\w+)'|(None|True|False)\b)")
 _CONSTANT = re.compile(r"(?<!not )(?<!['\"\w])(?:None|True|False)(?!['\"\w])")
 _YAML = {"None": "null", "True": "true", "False": "false"}
+_TEMPLATE = re.compile(r"(?<=is given as )Template\((.*)\)$", re.DOTALL)
 _OBJECTS = {
     "be Bm25()": "be left out",
     "a Lexical, a Bm25": "a mapping",
@@ -55,6 +56,7 @@ def in_yaml(message: str) -> str:
     message = _KEYWORD.sub(lambda found: f"{found[1]}: {found[2] or found[3]}", message)
     for found, meant in _OBJECTS.items():
         message = message.replace(found, meant)
+    message = _TEMPLATE.sub(lambda found: f"{{format: {found[1]}}}", message)
     return _CONSTANT.sub(lambda found: _YAML[found[0]], message)
 
 

@@ -222,6 +222,13 @@ WRONG_BUDGETS = [
         "{template: 5}",
         f"budget.template must be one of {STYLES} or a mapping, not int",
     ),
+    (
+        "{template: '- {text}'}",
+        (
+            f"budget.template must be one of {STYLES} or a mapping, not '- {{text}}': a format "
+            "string is given as {format: '- {text}'}"
+        ),
+    ),
     ("{template: {fromat: x}}", unknown("budget.template.fromat", TEMPLATE, "format")),
     ("{template: {format: 5}}", "budget.template.format must be a str, not int"),
     (
