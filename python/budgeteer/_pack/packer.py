@@ -175,6 +175,7 @@ class Packer:
             previous: Under ``order="sticky"``, the previous packing. The text begins with the same
                 bytes, up to the first chunk that was kept then and is not now, so that a provider
                 can use its prompt cache. `Packing.stable_prefix_tokens` counts that beginning.
+                Where the template writes ids, a chunk without one is another at another index.
             deadline: The most seconds that the call may take, above 0; None for no limit. A
                 function or an embedder of the caller's is not stopped; what it takes counts.
 
