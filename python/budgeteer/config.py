@@ -230,10 +230,10 @@ class Config:
         Read the sources and pack the best of their chunks for the query *text*.
 
         Args:
-            text: The question that the chunks should answer. May be empty: then every score is 0.
-                For a Qdrant source it is embedded, whatever the ranking, by the source's
-                ``embedding`` or else that of ``budget``, but not with ``embedding: null`` in the
-                source.
+            text: The question that the chunks should answer. May be empty: then every score by
+                words is 0. For a Qdrant source it is embedded, whatever the ranking, by the
+                source's ``embedding`` or else that of ``budget``, but not with ``embedding: null``
+                in the source.
 
         Returns:
             A packing whose text has at most ``max_tokens - reserve_tokens`` tokens.

@@ -158,7 +158,8 @@ class Packer:
         Pack the best of *chunks* for *query*.
 
         Args:
-            query: The question that the chunks should answer. May be empty: then every score is 0.
+            query: The question that the chunks should answer. May be empty: then every score by
+                words is 0.
             chunks: `Chunk`, str, mappings with ``text``, ``content`` or ``page_content``, or
                 objects with ``.text``, ``.page_content`` or ``.content``; they may be mixed. The
                 first object of a type decides which attributes hold the text and the title that
