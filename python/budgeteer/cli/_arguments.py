@@ -213,4 +213,6 @@ def counter(name: str) -> TokenCounter:
     try:
         return budgeteer.get_counter(name)
     except BudgeteerError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        # The other two are functions of Python's.
+        message = str(error).replace("register_model, load_models, BUDGETEER", "BUDGETEER")
+        raise argparse.ArgumentTypeError(message) from None

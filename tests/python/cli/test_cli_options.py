@@ -322,6 +322,7 @@ PYTHON = re.compile(
         (["--dropped=x"], "argument --dropped: must be a number from 0 on, 'none' or 'all', not "),
         (["--dropped=-1"], "argument --dropped: must be a number from 0 on, 'none' or 'all', "),
         (["-m", "gpt4o"], "argument -m/--counter: counter must be one of "),
+        (["-m", "acme"], "argument -m/--counter: counter must be one of "),
         (["-m", "hf:"], "argument -m/--counter: counter 'hf:' must have the path of a "),
     ],
     ids=str,
