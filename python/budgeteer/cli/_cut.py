@@ -99,6 +99,7 @@ def _result(arguments: argparse.Namespace, value: str) -> str:
             "nothing of value fits: max_tokens", f"nothing of {name} fits: -n"
         )
         message = message.replace("kind 'text' takes any str", "--kind text takes any text")
+        message = message.replace("as a str, kind 'text' takes it", "--kind text takes it")
         raise type(error)(message) from None
     if value and not cut:
         raise InvalidArgumentError(

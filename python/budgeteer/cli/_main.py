@@ -117,13 +117,18 @@ def _inspect(arguments: argparse.Namespace) -> str:
         raise InvalidArgumentError(
             "--counter does nothing where nothing is counted: give the messages as a file"
         )
-    return _window.inspect(
-        arguments.output,
-        model=arguments.model,
-        max_output_tokens=_validate.tokens("--max-tokens", arguments.max_tokens),
-        strict=arguments.strict,
-        **options,
-    )
+    try:
+        return _window.inspect(
+            arguments.output,
+            model=arguments.model,
+            max_output_tokens=_validate.tokens("--max-tokens", arguments.max_tokens),
+            strict=arguments.strict,
+            **options,
+        )
+    except InvalidArgumentError as error:
+        # A file has no objects of Python's.
+        message = str(error).replace("; an object must have model_dump()", "")
+    raise InvalidArgumentError(message)
 
 
 def _parser() -> Parser:

@@ -49,6 +49,15 @@ def test_what_is_refused(refused, arguments, message):
     assert message in refused("cut", "-n", 20, *arguments, stdin=LOG)
 
 
+def test_json_that_is_nested_too_deeply(refused):
+    """What cuts it all the same is an option."""
+    said = refused("cut", "-n", 20, "--kind", "json", stdin="[" * 129 + "]" * 129)
+
+    assert said == (
+        "standard input must be nested at most 128 deep to be cut as JSON: --kind text takes it"
+    )
+
+
 def test_where_nothing_fits(refused):
     """The message has the arithmetic."""
     said = refused("cut", "-n", 0, "--kind", "json", stdin=ROWS)

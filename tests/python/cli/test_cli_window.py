@@ -114,6 +114,13 @@ def test_inspect_refuses_a_counter_that_counts_nothing(refused):
     assert "--counter does nothing where nothing is counted: give the messages as a file" == said
 
 
+@pytest.mark.parametrize("name", ["messages", "tools"])
+def test_inspect_refuses_what_is_no_mapping(refused, name):
+    """The message has no remedy that a file cannot have."""
+    said = refused("inspect", *DOCUMENT, f"--{name}", "-", stdin="[3]")
+    assert f"{name}[0] must be a mapping, not int" == said
+
+
 def test_inspect_reads_standard_input(run, monkeypatch):
     """A dash is standard input."""
     stdin = io.TextIOWrapper(io.BytesIO(b'[{"role": "user", "content": "a"}]'))
