@@ -129,6 +129,21 @@ class Reading:
         """Return the first of the options of these names that is given, None without."""
         return self._named(names)[1]
 
+    def once(self, *names: str) -> Any:
+        """Return the same where a second one is an error: it would not be counted."""
+        found = [
+            (name, fields is self._places[0], fields[name])
+            for fields in self._places
+            for name in names
+            if fields.get(name) is not None
+        ]
+        if len(found) > 1:
+            listed = [f"{name!r}{'' if own else ' in its config'}" for name, own, _ in found]
+            raise InvalidArgumentError(
+                f"request must have only one of {' and '.join(listed)}: one alone would be counted"
+            )
+        return found[0][2] if found else None
+
     def _named(self, names: Sequence[str]) -> tuple[str, Any]:
         for fields in self._places:
             for name in names:
@@ -209,7 +224,7 @@ def read_request(request: object, known: Any = None) -> Reading:
         values = [values]
     items = _validate.batch(f"request[{key!r}]", values)
     _read_items(reading, items, known)
-    reading.system = reading.option(
+    reading.system = reading.once(
         *(("system_instruction", "systemInstruction") if key == "contents" else ()),
         *(("instructions",) if key == "input" else ()),
         *(("system",) if key == "messages" else ()),
@@ -235,7 +250,7 @@ def _read_items(reading: Reading, values: Sequence[Any], known: Any) -> None:
 
 
 def _read_tools(reading: Reading) -> None:
-    tools = reading.option("tools", "functions")
+    tools = reading.once("tools", "functions")
     if isinstance(tools, Section):
         section, content = tools, tools.content
         if section.select is None or reading.request.get("tools") is not section:

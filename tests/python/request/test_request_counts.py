@@ -388,6 +388,16 @@ def test_limits_of_a_model():
         ({"contents": "a", "config": {"tools": [print]}}, {}, "give its declaration"),
         ({"messages": [], "tools": [7]}, {}, "request['tools'][0] must be a mapping, not int"),
         (
+            {"messages": [], "tools": [], "functions": [{"name": "now"}]},
+            {},
+            "request must have only one of 'tools' and 'functions': one alone would be counted",
+        ),
+        (
+            {"contents": "a", "system_instruction": "b", "config": {"system_instruction": "c"}},
+            {},
+            "only one of 'system_instruction' and 'system_instruction' in its config: ",
+        ),
+        (
             {"contents": "a", "tools": [{"functionDeclarations": 7}]},
             {},
             "request['tools'][0]['functionDeclarations'] must be a sequence, not int",
