@@ -83,7 +83,7 @@ class Work:
         self._count = count = counting(counter)
         self.costs = MessageCosts(count, name, self.frame)
         system = self._instructions = _system(reading)
-        self.system = 0 if system is None else self.costs.of("system", system)
+        self.system = 0 if system is None else _system_cost(self.costs, reading, system)
         past = None if previous is None else previous._past  # noqa: SLF001 - of this package
         counted = None if past is None or template is not None else past.counted
         is_exact, media_basis = self.costs.is_exact, self.costs.media_basis
@@ -542,6 +542,18 @@ def _system(reading: Reading) -> Mapping[str, Any] | None:
             return {**view.fields, "role": "system"}
     shown = view_of({"role": "system", "parts": [*parts]})
     return None if shown is None else shown.fields
+
+
+def _system_cost(costs: MessageCosts, reading: Reading, system: Mapping[str, Any]) -> int:
+    """Return what these instructions cost; an error names where the request has them."""
+    try:
+        return costs.of("system", system)
+    except InvalidArgumentError as error:
+        message = str(error)
+    if reading.provider != "gemini":
+        name = "instructions" if reading.key == "input" else "system"
+        message = message.replace("system['content']", f"request[{name!r}]", 1)
+    raise InvalidArgumentError(message)
 
 
 def _add_changes(changes: list[RequestChange], entry: Entry) -> None:

@@ -402,6 +402,8 @@ def test_limits_of_a_model():
             {},
             "request['tools'][0]['functionDeclarations'] must be a sequence, not int",
         ),
+        ({"messages": [], "system": 3}, {}, "request['system'] must be a str, None or a list"),
+        ({"input": "a", "instructions": [3]}, {}, "request['instructions'][0] must be a mapping"),
         ({"messages": [], "max_tokens": "9"}, {}, "must be an int, not str"),
         ({"messages": []}, {"order": ["tools"]}, "order[0] must be one of 'mask_results'"),
         ({"messages": []}, {"order": ["history", "history"]}, "order[1] repeats 'history'"),
