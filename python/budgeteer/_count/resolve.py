@@ -140,7 +140,7 @@ def _say_estimate(counter: TokenCounter, *, strict: bool) -> None:
             return
         remedy = _limits.exact_remedy(counter.name)
     elif counter.basis == "reconstruction":
-        remedy = "its tokenizer is not published: margin=0.02 makes room for 2 % more"
+        remedy = "its tokenizer is not published: strict=False with margin=0.02 counts 2 % more"
     else:
         remedy = "name an encoding such as 'o200k_base'"
     if strict:
