@@ -120,7 +120,7 @@ def observed(calibration: Calibration | None, active: Active, result: object, bi
     if result.model != model:
         raise InvalidArgumentError(
             f"result must be of the model {model[:80]!r} of the settings, not "
-            f"{result.model[:80]!r}: the calibration's own observe takes any model"
+            f"{result.model[:80]!r}: the calibration's own observe takes any model and its counter"
         )
     estimated = count_messages(result.messages, counter=raw, model=model)
     calibration.observe(estimated, billed, model=model or raw, counter=raw)
