@@ -64,15 +64,9 @@ class Fitter:
         self._bytes = 0
 
     def count(self, messages: Sequence[Any], model: str, *, as_items: bool = False) -> int:
-        """
-        Return the tokens of *messages* in a request to *model*, as it is counted here.
-
-        With *as_items* what an answer has besides its first part is an item each, as OpenAI's
-        Responses have it.
-        """
-        frames = [_FRAME] * sum(map(_items_more, messages)) if as_items else []
+        """Return the tokens of *messages* in a request to *model*, as `counted` does."""
         asked = self._model or model
-        return count_messages([*messages, *frames], model=asked, counter=self._counter)
+        return counted(messages, as_items=as_items, model=asked, counter=self._counter)
 
     def __call__(self, request: Mapping[str, Any], reserve: int = 0) -> FittedRequest:
         """
@@ -127,7 +121,19 @@ def _items_more(message: Any) -> int:
         return 0
     content = view.fields.get("content") or ()
     parts = 1 if isinstance(content, str) else len(content)
-    return max(0, parts + len(view.fields.get("tool_calls") or ()) - 1)
+    parts += len(view.fields.get("tool_calls") or ()) + ("reasoning" in view.fields)
+    return max(0, parts - 1)
+
+
+def counted(messages: Sequence[Any], *, as_items: bool, **options: Any) -> int:
+    """
+    Return the tokens of *messages*, as `count_messages` does.
+
+    With *as_items* what an answer has besides its first part is an item each, as OpenAI's
+    Responses have it.
+    """
+    frames = [_FRAME] * sum(map(_items_more, messages)) if as_items else []
+    return int(count_messages([*messages, *frames], **options))
 
 
 class _Sent(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgeteer import _validate
-from budgeteer._messages.messages import chosen, count_messages, count_tools, model_name
+from budgeteer._messages.messages import chosen, count_tools, model_name
 from budgeteer._messages.shapes import mapping
 from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer._messages.views import result_texts
@@ -23,6 +23,7 @@ from budgeteer._pack.template import Prompt
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._packers import as_packer, listed, plain, taken, written
+from budgeteer.integrations._requests import counted
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -259,6 +260,12 @@ class _Counting:
         """
         return _dict(self, model=self._model, counter=self._counter)
 
+    def _total(self, messages: list[ChatMessage], views: list[dict[str, Any]]) -> int:
+        """Return the tokens of messages: what OpenAI's Responses answered goes back as items."""
+        own = (part for message in messages for part in (*message.tool_calls, message.reasoning))
+        as_items = any({"call_id", "id"} & {*(getattr(part, "extra", None) or ())} for part in own)
+        return counted(views, as_items=as_items, counter=self._counting, model=self._model)
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """
@@ -312,8 +319,8 @@ class BudgetTokenCounter(_Counting):
         views = _views(messages)
         shown = [] if tools is None else [tool.tool_spec for tool in _flat(tools)]
         has_system = any(view["role"] == "system" for view in views)
+        total = self._total(messages, views)
         options: Any = {"counter": self._counting, "model": self._model}
-        total = int(count_messages(views, **options))
         return total + count_tools(shown, has_system_message=has_system, **options)
 
 
@@ -363,11 +370,18 @@ class BudgetCompactor(_Counting):
 
         """
         views = _views(messages)
-        trimmed = self._trimmed(views, _validate.tokens("target_tokens", target_tokens))
-        if not trimmed.left_out and not trimmed.shortened:
+        limit = _validate.tokens("target_tokens", target_tokens)
+        more = 0
+        while True:
+            trimmed = self._trimmed(views, max(0, limit - more))
+            left_out, shortened = {*trimmed.left_out}, {*trimmed.shortened}
+            kept = [i for i in range(len(messages)) if i not in left_out]
+            added = self._total([messages[i] for i in kept], [*trimmed]) - trimmed.total_tokens
+            if added <= more:
+                break
+            more = added
+        if not left_out and not shortened:
             return None
-        left_out, shortened = {*trimmed.left_out}, {*trimmed.shortened}
-        kept = [i for i in range(len(messages)) if i not in left_out]
         made = [
             _shortened(messages[i], view) if i in shortened else messages[i]
             for i, view in zip(kept, trimmed, strict=True)
@@ -447,7 +461,8 @@ def _with_reasoning(message: ChatMessage) -> dict[str, Any]:
         return _sent(message)
     text, more = reasoning.reasoning_text, reasoning.extra
     # What only its provider can read: beside a text Anthropic's is a mere seal.
-    return {**_sent(message), "reasoning": [text, more.get("encrypted_content") if text else more]}
+    sealed = more.get("encrypted_content") if text else more
+    return {**_sent(message), "reasoning": [{"type": "summary_text", "text": text}, sealed]}
 
 
 def _sent(message: ChatMessage) -> dict[str, Any]:

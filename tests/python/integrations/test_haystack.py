@@ -14,7 +14,7 @@ from haystack.components.builders import PromptBuilder
 from haystack.dataclasses import ByteStream, ChatMessage, ReasoningContent, ToolCall
 from haystack.tools import Tool, Toolset
 
-from budgeteer import Packer, get_counter
+from budgeteer import Packer, fit_request, get_counter
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations.haystack import (
     BudgetCompactor,
@@ -341,3 +341,25 @@ def test_results_of_several_parts():
         assert counter.count(found) <= target or found is more
         results = [result.result for m in found for result in m.tool_call_results]
         assert all(isinstance(r, list) or r == "[tool result left out]" for r in results)
+
+
+def test_a_conversation_with_openai_responses_fits():
+    """What Responses answered goes back as items, and counts so: a call each, and reasoning."""
+    generator = pytest.importorskip("haystack.components.generators.chat.openai_responses")
+    convert = generator._convert_chat_message_to_responses_api_format
+    messages = []
+    for i in range(6):
+        messages.append(ChatMessage.from_user("What do they say?"))
+        calls = [
+            ToolCall("read", {}, id=f"fc{i}{j}", extra={"call_id": f"c{i}{j}"}) for j in range(3)
+        ]
+        thought = ReasoningContent("Files say it.", extra={"id": f"rs{i}", "type": "reasoning"})
+        messages.append(ChatMessage.from_assistant("I look.", tool_calls=calls, reasoning=thought))
+        messages += [ChatMessage.from_tool("It started. " * 8, call) for call in calls]
+
+    for limit in range(250, BudgetTokenCounter("gpt-4o").count(messages), 30):
+        made = BudgetCompactor("gpt-4o").compact(messages, limit)
+
+        items = [item for message in made for item in convert(message)]
+        sent = fit_request({"model": "gpt-4o", "input": items}, context_window=9_000)
+        assert sent.total_tokens <= BudgetTokenCounter("gpt-4o").count(made) <= limit
