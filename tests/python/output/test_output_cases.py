@@ -48,3 +48,45 @@ def test_both_backends_answer_alike_at_every_limit(kind, query):
             with using(name):
                 found.append(outcome(fit_output, EVERY[kind], limit, **options))
         assert found[0] == found[1], limit
+
+
+ROW = '"tea":"' + "green and black, " * 7
+NEARLY_OBJECTS = [
+    f'{{{ROW}"}}\n',
+    f'{{ {ROW}","rye":[1,2]}}\r\n',
+    f'\u3000{{{ROW}"}}\n',
+    f'{{\u3000{ROW}"}}\n',
+    f"{{{ROW}\n",
+    f'tea {ROW}"}}\n',
+    f'{{tea {ROW}"}}\n',
+    f'\v{{{ROW}"}}\f\n',
+    "{" + " " * 120 + "}\n",
+]
+"""Lines of a log, of which some are objects of JSON, and are cut as such."""
+LENGTHS = [f"{size} ".ljust(size, "=") + "\n" for size in (65, 66, 67, 97, 98, 99, 100, 101, 102)]
+"""Lines about as long as two and three of the markers that would stand in them."""
+ERRORS = [f"12:30:0{i} ERROR tea {i}\n" for i in range(len(NEARLY_OBJECTS))]
+WIDE = {
+    "objects": ("log", "".join(["12:30 ERROR tea\n", *NEARLY_OBJECTS, "12:31 INFO rye\n"])),
+    "errors": ("log", "".join(map("".join, zip(ERRORS, NEARLY_OBJECTS, strict=True)))),
+    "best": ("log", "".join([*NEARLY_OBJECTS, '{"level":"error",' + ROW + '"}\n'])),
+    "lengths": ("log", "".join([*LENGTHS, "12:31 ERROR " + "of black tea " * 9])),
+    "an object": ("text", NEARLY_OBJECTS[0]),
+    "blank": ("text", "Green tea.\n\u3000\nRye.\n \v\nBlack tea is strong.\n\x1c\nTea.\n\n\n"),
+    "nothing": ("log", ""),
+}
+
+
+@compared
+@pytest.mark.parametrize("query", [None, "black tea", "rye"])
+@pytest.mark.parametrize("name", WIDE)
+def test_both_backends_answer_alike_on_odd_lines(name, query):
+    """Lines that are nearly objects, nearly too long, or nearly blank."""
+    kind, text = WIDE[name]
+    options = {"kind": kind, "query": query, "counter": len}
+    for limit in range(0, len(text) + 2, 1 + len(text) // 900):
+        found = []
+        for backend in ("native", "reference"):
+            with using(backend):
+                found.append(outcome(fit_output, text, limit, **options))
+        assert found[0] == found[1], limit
