@@ -74,17 +74,30 @@ WIDE = {
     "an object": ("text", NEARLY_OBJECTS[0]),
     "blank": ("text", "Green tea.\n\u3000\nRye.\n \v\nBlack tea is strong.\n\x1c\nTea.\n\n\n"),
     "nothing": ("log", ""),
+    "one row": ("json", json.dumps([{"tea": "black " * 20, "rye": ["dark " * 9, 7]}])),
+    "one string": ("json", json.dumps([["green and black " * 9]])),
+    "strings": ("json", json.dumps(["=" * size for size in range(30, 48)])),
+    "arrays": ("json", json.dumps([[i, "tea " * i, {"rye": [i] * i}] for i in range(9)])),
+    "keys": ("json", json.dumps({f"tea {i}": ["black " * i, {"é": i}] for i in range(12)})),
+    "two records": ("table", json.dumps([{"id": i, "tea": "black " * 9} for i in (1, 2)])),
+    "records": ("table", json.dumps([{f"tea {n}": i for n in range(9)} for i in range(9)])),
+    "other keys": ("table", json.dumps([{"a": 1, "b": 2}, {"a": 1, "c": 2}, {"a": 3}])),
+    "keys twice": ("table", '[{"a":1,"a":"green tea"},{"a":3,"a":"black tea"}]'),
+    "no keys": ("table", "[{},{},{}]"),
+    "no array": ("table", '{"a":{"tea":1},"b":{"tea":2}}'),
 }
+"""Texts of a kind each, as odd as they come."""
 
 
 @compared
-@pytest.mark.parametrize("query", [None, "black tea", "rye"])
+@pytest.mark.parametrize(("query", "pointer"), [(None, '/tmp/é"'), ("rye 7", None)])
 @pytest.mark.parametrize("name", WIDE)
-def test_both_backends_answer_alike_on_odd_lines(name, query):
-    """Lines that are nearly objects, nearly too long, or nearly blank."""
+def test_both_backends_answer_alike_on_odd_texts(name, pointer, query):
+    """Lines that are nearly objects, too long or blank; arrays, objects and tables."""
     kind, text = WIDE[name]
-    options = {"kind": kind, "query": query, "counter": len}
-    for limit in range(0, len(text) + 2, 1 + len(text) // 900):
+    spill = None if pointer is None else lambda _: pointer
+    options = {"kind": kind, "query": query, "counter": len, "spill": spill}
+    for limit in range(0, len(text) + 2, 1 + len(text) // 250):
         found = []
         for backend in ("native", "reference"):
             with using(backend):
