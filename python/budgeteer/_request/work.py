@@ -168,6 +168,7 @@ class Work:
         before = self.entries[place].before
         changed = Entry(read_item(self.reading.key, place, made), self.costs, self._count)
         changed.lost, changed.lost_by = before - changed.before, reason
+        changed.gone = self.entries[place].gone  # what left with its turn does not come back
         self.entries[place] = changed
 
     def _keep_pairs(self) -> None:

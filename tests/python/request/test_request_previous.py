@@ -245,6 +245,34 @@ def test_a_request_that_became_shorter():
         previous = fitted
 
 
+def test_a_result_without_its_call_in_a_turn_that_left():
+    """The turn stays away whole: no result of it comes back, whose call would be missing."""
+    messages = [
+        {"role": "user", "content": "tea " * 30},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read"}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": key, "content": "green"}
+                for key in ("a", "lost")
+            ],
+        },
+        {"role": "assistant", "content": "Green."},
+        {"role": "user", "content": "And now?"},
+    ]
+    request = {"messages": messages}
+    options = {"context_window": 40, "counter": "words"}
+    first = fit_request(request, **options)
+    assert messages[4:] == first.request["messages"]
+
+    again = fit_request(request, **options, previous=first)
+
+    assert first.request == again.request
+    changes = [(change.place, change.reason) for change in again.report.changes]
+    assert [(f"messages[{i}]", "as in the previous request") for i in range(4)] == changes
+    assert first.report.sections == again.report.sections
+
+
 def test_it_can_be_pickled():
     """A copy in another process is a previous request as well, without what was counted."""
     messages = [turn for new in agent(30, 40, 3) for turn in new]
