@@ -284,7 +284,7 @@ def _part(value: object) -> dict[str, Any]:
 def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     for key in _CALLS:
         if key in part:
-            call = fields_of(part[key]) or {}
+            call = _inner(part, key)
             return {
                 "type": "tool_use",
                 "id": call.get("id"),
@@ -293,14 +293,24 @@ def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
             }
     for key in _RESPONSES:
         if key in part:
-            return _response(fields_of(part[key]) or {})
+            return _response(_inner(part, key))
     for key in _MEDIA:
         if key in part:
-            return _gemini_media(fields_of(part[key]) or {})
+            return _gemini_media(_inner(part, key))
     if "text" in part:
         kind = "thinking" if part.get("thought") else "text"
         return {"type": kind, kind: part["text"]}
     return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}
+
+
+def _inner(part: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the fields of what a part holds; of anything else nothing would be counted."""
+    fields = fields_of(part[key])
+    if fields is None:
+        raise InvalidArgumentError(
+            f"the {key} of a part must be a mapping, not {_validate.type_name(part[key])}"
+        )
+    return fields
 
 
 def _response(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -328,7 +338,7 @@ def _response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _gemini_media(blob: Mapping[str, Any]) -> dict[str, Any]:
     mime = blob.get("mime_type") or blob.get("mimeType") or ""
-    kind = str(mime).partition("/")[0]
+    kind = mime.partition("/")[0] if isinstance(mime, str) else ""
     kind = kind if kind in ("image", "audio", "video") else "document"
     data = blob.get("data")
     url = blob.get("file_uri") or blob.get("fileUri") or ""
@@ -470,8 +480,10 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _get(value: Any, key: str | int) -> Any:
-    if isinstance(key, int) or isinstance(value, Mapping):
+    if isinstance(key, int):
         return value[key]
+    if isinstance(value, Mapping):
+        return value.get(key)  # a function's response may have none, as an object's is None
     if hasattr(value, "model_copy"):
         return getattr(value, key)
     return (fields_of(value) or {})[key]

@@ -327,6 +327,27 @@ def test_a_response_of_a_function_is_a_mapping(given, kind):
         view_of({"role": "user", "parts": [part]})
 
 
+def test_a_response_that_a_function_has_not():
+    """It counts as an empty one, and another text can stand in its place."""
+    message = {"role": "user", "parts": [{"function_response": {"name": "read"}}]}
+    call = {"role": "model", "parts": [{"function_call": {"name": "read"}}]}
+    asked = {"role": "user", "parts": [{"text": "Now? " * 20}]}
+
+    assert [""] == result_texts(message)
+    [made] = with_results(message, ["new"])["parts"]
+    assert {"name": "read", "response": {"output": "new"}} == made["function_response"]
+    answered = [asked, call, message, {"role": "model", "parts": [{"text": "Yes."}]}, asked]
+    trim_messages(answered, 60, keep_results=0)
+
+
+@pytest.mark.parametrize("key", ["functionCall", "function_response", "inline_data"])
+def test_what_a_part_of_gemini_holds_is_a_mapping(key):
+    """Of anything else nothing would count."""
+    contents = [{"role": "user", "parts": [{key: "tea " * 99}]}]
+    with pytest.raises(InvalidArgumentError, match=f"the {key} of a part must be a mapping, not"):
+        fit_request({"contents": contents}, context_window=20)
+
+
 def test_an_approval_stays_with_its_request():
     """Neither is kept without the other, whatever stands between them."""
     request = {"type": "mcp_approval_request", "id": "m1", "name": "read", "arguments": "{}"}
