@@ -174,7 +174,9 @@ def _schema(reading: Reading) -> object:
         given = reading.option("text_format") if given is None else given
     elif reading.provider == "anthropic":
         config = fields_of(reading.option("output_config")) or {}
-        given = config.get("format", reading.option("output_format"))
+        given = config.get("format")
+        # The last is of OpenAI's shape, which gateways to Claude take.
+        given = reading.option("output_format", "response_format") if given is None else given
     else:
         given = reading.option("response_format")
     given = _of_class(given)

@@ -157,6 +157,21 @@ def test_schema():
     assert "schema" not in sections(plain)
 
 
+def test_schema_of_a_gateway_to_claude():
+    """One in OpenAI's shape counts as well, and a format that is None hides no other."""
+    schema = {"type": "object", "properties": {"tea": {"type": "string"}}}
+    request = {"model": "claude-opus-5", "messages": MESSAGES}
+    least = get_counter("o200k_base").count(json.dumps(schema))
+    named = {"name": "answer", "schema": schema}
+    for given in (
+        {"response_format": {"type": "json_schema", "json_schema": named}},
+        {"output_config": {"format": None}, "output_format": {"type": "json_schema", **named}},
+    ):
+        found = fit_request({**request, **given}, counter="o200k_base").report
+        assert "anthropic" == found.provider
+        assert least <= found.sections["schema"].tokens <= least + 40
+
+
 def test_reasoning_shares_the_answer():
     """A budget for reasoning is a section of its own, within what is reserved for the answer."""
     request = {"messages": MESSAGES[1:], "max_tokens": 3000}
