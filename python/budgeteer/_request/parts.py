@@ -222,10 +222,9 @@ def _budget(reading: Reading) -> int | None:
     if reading.provider == "gemini":
         config = fields_of(reading.option("thinking_config", "thinkingConfig")) or {}
         given = config.get("thinking_budget", config.get("thinkingBudget"))
-        is_number = isinstance(given, int) and given >= 0  # -1 lets the model choose
-        return given if is_number else None
-    thinking = fields_of(reading.option("thinking")) or {}
-    given = thinking.get("budget_tokens")
-    return (
-        None if given is None else _validate.tokens("request['thinking']['budget_tokens']", given)
-    )
+        given = None if given == -1 else given  # which lets the model choose
+        where = "request's thinking_budget"
+    else:
+        given = (fields_of(reading.option("thinking")) or {}).get("budget_tokens")
+        where = "request['thinking']['budget_tokens']"
+    return None if given is None else _validate.tokens(where, given)

@@ -420,6 +420,11 @@ def test_limits_of_a_model():
         ({"messages": [], "system": 3}, {}, "request['system'] must be a str, None or a list"),
         ({"input": "a", "instructions": [3]}, {}, "request['instructions'][0] must be a mapping"),
         ({"messages": [], "max_tokens": "9"}, {}, "must be an int, not str"),
+        (
+            {"contents": "a", "config": {"thinking_config": {"thinking_budget": "9"}}},
+            {},
+            "request's thinking_budget must be an int, not str",
+        ),
         ({"messages": []}, {"order": ["tools"]}, "order[0] must be one of 'mask_results'"),
         ({"messages": []}, {"order": ["history", "history"]}, "order[1] repeats 'history'"),
         ({"messages": []}, {"max_output_tokens": -1}, "max_output_tokens must be from 0"),
