@@ -121,8 +121,9 @@ class Work:
         self.tools_before = self.tools.tokens
         self.schema: Cost = schema_cost(reading, count)
         self.around = self.costs.around if self.entries or system is not None else 0
-        if template is not None:
-            self.around += self.rendered(reading) - self.total
+        if template is not None:  # of what was given, whatever left it before
+            given = self.fixed + sum(entry.before for entry in self.entries)
+            self.around += self._as_rendered(reading, self.entries) - given
         self.around_before = self.around
         self.around += extra
         self.has_sections = reading.section is not None or any(
@@ -180,9 +181,13 @@ class Work:
 
     def rendered(self, reading: Reading) -> int:
         """Return the tokens of the request that *reading* is of, as the template renders it."""
+        return self._as_rendered(reading, alive(self.entries))
+
+    def _as_rendered(self, reading: Reading, entries: Iterable[Entry]) -> int:
+        """Return the same for a request whose messages have these *entries*."""
         assert self.template is not None  # noqa: S101 - callers have asked
         text = self.template.render(reading, self._instructions, reading.tools)
-        media = sum(entry.media for entry in alive(self.entries))
+        media = sum(entry.media for entry in entries)
         return self.counter.count(text) + media + self.schema.tokens
 
     def _tool_cost(self, places: Sequence[int]) -> Cost:

@@ -139,6 +139,26 @@ def test_what_is_rendered_fits(provider, turns, share, template, name):
     assert again.total_tokens == fitted.total_tokens
 
 
+def test_what_left_before_is_not_rendered():
+    """After a previous request it fits where it does without, with the same figures before."""
+    template = "{% for m in messages %}{{ m.role }} {{ m.content }} end {% endfor %}"
+    messages = [
+        {"role": role, "content": "tea " * 20} for _ in range(9) for role in ("user", "assistant")
+    ]
+    options = {"context_window": 100, "counter": "words", "template": template}
+    first = fit_request({"messages": messages[:-1]}, **options)
+    alone = fit_request({"messages": messages}, **options)
+
+    again = fit_request({"messages": messages}, **options, previous=first)
+
+    assert again.total_tokens <= 100
+    before = [
+        sum(section.tokens_before for section in fitted.report.sections.values())
+        for fitted in (alone, again)
+    ]
+    assert [18 * 22] * 2 == before
+
+
 def test_tools_are_rendered():
     """Tools cost what they add to the rendered text, and the figures are called bounds."""
     request = conversation("openai_chat", [("Go.", [], False)])
