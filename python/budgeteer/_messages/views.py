@@ -300,6 +300,8 @@ def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     if "text" in part:
         kind = "thinking" if part.get("thought") else "text"
         return {"type": kind, kind: part["text"]}
+    if not part:  # an empty text, as a section without chunks leaves
+        return {"type": "text", "text": ""}
     return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}
 
 

@@ -13,6 +13,7 @@ from budgeteer import (
     fit_request,
     trim_messages,
 )
+from budgeteer.window import count_messages
 
 QUESTION = {"role": "user", "content": "Green tea?"}
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {}}}
@@ -213,6 +214,15 @@ def test_a_section_in_a_part_of_gemini_by_itself():
     for contents in ([{"text": section}, "Green tea?"], [{"text": section}]):
         made = fitted({"contents": contents}).request["contents"]
         assert [{"text": "Green tea is mild."}, *contents[1:]] == made
+
+
+def test_a_section_of_gemini_without_room():
+    """The empty text that stays beside another one counts nothing: what is sent fits."""
+    section = Section("context", query="tea", chunks=["Green tea is mild."])
+    contents = [{"role": "user", "parts": [{"text": section}, {"text": "Green tea?"}]}]
+    made = fitted({"contents": contents}, 9)
+    assert [{"text": ""}, {"text": "Green tea?"}] == made.request["contents"][0]["parts"]
+    assert count_messages(made.request["contents"], counter="words") == made.total_tokens
 
 
 def test_the_shape_of_the_request_stays():
