@@ -22,9 +22,11 @@ PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 
 _KEYS = {"messages": "openai_chat", "input": "openai_responses", "contents": "gemini"}
 _OF_ANTHROPIC = (
-    *("system", "thinking", "stop_sequences", "top_k", "output_config", "output_format"),
+    *("system", "stop_sequences", "output_config", "output_format"),
     *("anthropic_version", "mcp_servers", "container", "context_management"),
 )
+_ALSO_OF_ANTHROPIC = ("thinking", "top_k")
+"""What gateways and the servers of open models take in OpenAI's shape, too."""
 _REFERS = ("previous_response_id", "conversation", "prompt", "cached_content", "cachedContent")
 """What stands for messages or instructions that only the provider has."""
 
@@ -270,7 +272,7 @@ def _listed(found: Sequence[str]) -> str:
 def _is_anthropic(reading: Reading) -> bool:
     """Return whether a request with messages is Anthropic's."""
     request = reading.request
-    if any(key in request for key in _OF_ANTHROPIC):
+    if any(request.get(key) is not None for key in _OF_ANTHROPIC):
         return True
     model = request.get("model")
     if isinstance(model, str) and "claude" in model and not _has_openai_tools(reading.tools):
@@ -281,6 +283,8 @@ def _is_anthropic(reading: Reading) -> bool:
             if any(key in item.fields for key in CALLS) or item.role in RESULT_ROLES:
                 return False
             return isinstance(content, (list, tuple))
+    if any(request.get(key) is not None for key in _ALSO_OF_ANTHROPIC):
+        return not _has_openai_tools(reading.tools)
     return any("input_schema" in (fields_of(tool) or {}) for tool in reading.tools)
 
 

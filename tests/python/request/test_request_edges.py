@@ -225,6 +225,25 @@ def test_a_section_of_gemini_without_room():
     assert count_messages(made.request["contents"], counter="words") == made.total_tokens
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"top_k": 40}, {"thinking": {"type": "enabled"}}, {"system": None, "stop_sequences": None}],
+)
+@pytest.mark.parametrize("places", [slice(0, 1), slice(0, 3)])
+def test_options_of_openais_relatives(options, places):
+    """What servers of open models take beside OpenAI's options does not make it Anthropic's."""
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        QUESTION,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "tea"},
+    ]
+    request = {"messages": messages[places], "tools": [TOOL]}
+    plain, given = fitted(request), fitted({**request, **options})
+    assert "openai_chat" == given.report.provider
+    assert plain.total_tokens == given.total_tokens
+
+
 def test_the_shape_of_the_request_stays():
     """A tuple of messages stays one; a mapping that is no dict becomes one."""
     made = fitted({"messages": TURNS}, 60).request
