@@ -77,7 +77,7 @@ class Fitter:
         request = settled(request)  # what can be read once only is read here, too
         output = self._output
         if reserve:
-            stated = request.get("max_tokens") or 0
+            stated = _validate.tokens("request['max_tokens']", request.get("max_tokens") or 0)
             output = (stated if output is None else output) + reserve
         said = _said(_items(request))
         beginning = _beginning(request, said)
@@ -195,7 +195,11 @@ def _beginning(request: Mapping[str, Any], said: Sequence[Any]) -> tuple[str, in
     first = said[0] if said else None
     view = None if first is None else view_of(first)
     content = first if view is None else view.fields.get("content")
-    return str(request.get("model")), hash(repr(content))
+    try:
+        shown = repr(content)
+    except RecursionError:  # it is refused where it is counted
+        shown = ""
+    return str(request.get("model")), hash(shown)
 
 
 def sent_of(fitted: FittedRequest, key: str) -> list[tuple[int, Any, bool]]:

@@ -228,6 +228,18 @@ def test_what_cannot_fit_is_not_sent(provider):
     assert [] == provider.seen
 
 
+def test_what_cannot_be_counted_is_not_sent():
+    """Content that is nested too deeply, and a bound that is no number, are named."""
+    nested = []
+    for _ in range(5000):
+        nested = [nested]
+    fit = Fitter("gpt-4o", 2000, None, None)
+    with pytest.raises(InvalidArgumentError, match="content"):
+        fit({"messages": [{"role": "user", "content": nested}]})
+    with pytest.raises(InvalidArgumentError, match=r"'max_tokens'\] must be an int"):
+        fit({"messages": history(0), "max_tokens": "9"}, 10)
+
+
 def test_messages_that_can_be_read_once(provider):
     """What the clients take as an iterable reaches the provider whole, and goes on as a list."""
     client = fitted_openai(sync_openai(provider), context_window=2000)
