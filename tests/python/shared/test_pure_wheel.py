@@ -89,6 +89,15 @@ def test_what_it_cannot_count(run):
     assert "without the native module" in done.stderr
 
 
+def test_what_it_counts_with_a_package(run):
+    """An encoding that is split by regex is named where that is not installed."""
+    done = run(
+        "import sys\nsys.modules['regex'] = None\n"
+        "from budgeteer import get_counter\nget_counter('qwen2').count('a')"
+    )
+    assert "CounterError: without the native backend, 'qwen2' is split by regex" in done.stderr
+
+
 def test_its_tags_and_files(built):
     """It is for every Python 3, has the licences and no binary, and no files of caches."""
     assert built.name.endswith("-py3-none-any.whl")

@@ -184,7 +184,7 @@ def _compiled(kind: int) -> tuple[Any, ...]:
         import regex  # has the classes of Unicode; tiktoken needs it, too
     except ImportError:
         raise CounterError(
-            "without the native backend, it is split by regex: pip install regex"
+            f"without the native backend, {NAMES[kind]!r} is split by regex: pip install regex"
         ) from None
     return tuple(regex.compile(pattern) for pattern in PATTERNS[kind])
 
