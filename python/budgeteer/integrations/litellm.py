@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import BoundArguments, Parameter, iscoroutinefunction, signature
+from inspect import BoundArguments, Parameter, Signature, iscoroutinefunction, signature
 from typing import Any, TypeVar
 
 from budgeteer import _validate
@@ -172,7 +172,7 @@ def fitted(
         raise InvalidArgumentError(
             f"function must take one request, and {name} takes texts, each for itself"
         )
-    taken = signature(function)
+    taken = _signature_of(function)
     kinds = {name: it.kind for name, it in taken.parameters.items()}
     rest = next((name for name in kinds if kinds[name] is Parameter.VAR_KEYWORD), "")
     if not {"messages", "input"} & {*kinds}:
@@ -204,3 +204,11 @@ def fitted(
 
     # What awaits coroutine functions only, asks of this one, too.
     return acall if iscoroutinefunction(function) else call  # type: ignore[return-value]
+
+
+def _signature_of(function: Callable[..., Any]) -> Signature:
+    """Return what a function takes, nothing for one of Python's own that does not say."""
+    try:
+        return signature(function)
+    except ValueError:
+        return Signature()

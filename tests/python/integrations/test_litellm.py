@@ -188,6 +188,8 @@ def test_wrong_arguments():
         fitted("completion")
     with pytest.raises(InvalidArgumentError, match="function must take messages or input"):
         fitted(len)
+    with pytest.raises(InvalidArgumentError, match="function must take messages or input"):
+        fitted(max)  # which has no signature
     with pytest.raises(InvalidArgumentError, match="aembedding takes texts, each for itself"):
         fitted(litellm.aembedding)
 
