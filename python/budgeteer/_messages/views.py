@@ -198,7 +198,7 @@ def _call(key: object, name: object, given: object) -> dict[str, Any]:
 
 def _json(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, default=lambda inner: fields_of(inner) or "")
+        return json.dumps(value, ensure_ascii=False, default=shapes.plain)
     except (TypeError, ValueError, RecursionError):
         raise InvalidArgumentError(
             "the arguments and results of a message's calls must be of JSON's types, and not "

@@ -348,6 +348,16 @@ def test_what_a_part_of_gemini_holds_is_a_mapping(key):
         fit_request({"contents": contents}, context_window=20)
 
 
+@pytest.mark.parametrize("value", [b"tea", object(), {"tea"}])
+def test_a_value_of_a_response_is_of_jsons_types(value):
+    """Another would count nothing; an object with fields counts as these."""
+    part = {"function_response": {"name": "read", "response": {"rows": [value]}}}
+    with pytest.raises(InvalidArgumentError, match="must be of JSON's types"):
+        view_of({"role": "user", "parts": [part]})
+    part["function_response"]["response"] = {"rows": [Shown(tea="green")]}
+    assert ['{"rows": [{"tea": "green"}]}'] == result_texts({"role": "user", "parts": [part]})
+
+
 def test_an_approval_stays_with_its_request():
     """Neither is kept without the other, whatever stands between them."""
     request = {"type": "mcp_approval_request", "id": "m1", "name": "read", "arguments": "{}"}
