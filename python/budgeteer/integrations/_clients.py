@@ -29,8 +29,10 @@ def _patched(client: Any, paths: frozenset[str], fit: Fitter) -> Any:
     post, copy = client.post, client.copy
 
     def changed(path: str, given: dict[str, Any]) -> dict[str, Any]:
-        body, place = given.get("body"), path.partition("?")[0]
-        if f"/{place.lstrip('/')}" not in paths or not isinstance(body, Mapping):
+        body, place = given.get("body"), "/" + path.partition("?")[0].strip("/")
+        # A whole URL, which the clients take, too, has more before.
+        is_fitted = place.endswith(tuple(paths)) if "://" in place else place in paths
+        if not is_fitted or not isinstance(body, Mapping):
             return given
         options = dict(given.get("options") or {})
         extra = options.pop("extra_json", None)  # what `extra_body` adds, and may replace

@@ -94,6 +94,10 @@ OF_OPENAI = {
         ),
     ),
     "chat by a path": (CHAT, lambda c: c.post("chat/completions", cast_to=object, body=CHAT)),
+    "chat by a URL": (
+        CHAT,
+        lambda c: c.post(f"{c.base_url}chat/completions/", cast_to=object, body=CHAT),
+    ),
     "responses": (RESPONSE, lambda c: c.responses.create(**RESPONSE)),
     "responses of a stream": (RESPONSE, lambda c: stream(c, "responses", RESPONSE)),
 }
