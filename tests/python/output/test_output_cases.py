@@ -63,17 +63,41 @@ NEARLY_OBJECTS = [
     "{" + " " * 120 + "}\n",
 ]
 """Lines of a log, of which some are objects of JSON, and are cut as such."""
-LENGTHS = [f"{size} ".ljust(size, "=") + "\n" for size in (65, 66, 67, 97, 98, 99, 100, 101, 102)]
+LENGTHS = [
+    f"{size} ERROR ".ljust(size, "=") + "\n" for size in (63, 64, 65, 80, 95, 96, 97, 99, 100, 101)
+]
 """Lines about as long as two and three of the markers that would stand in them."""
+GIT = [
+    *("a/tea b/tea", "i/green tea w/green tea", "a/x y b/x z", "tea tea", "é/tea b/tea"),
+    *('"a/t\\303\\251" "b/t\\303\\251"', 'a/tea "b/q\\"uote"', '"a b" "c d"', ' "tea"', '"'),
+    *("a/tea b/tea\r", "1/tea 2/rye", "ab/tea cd/tea", "a/tea", "a b/tea x", "ab cd", ""),
+]
+"""What stands behind ``diff --git`` where files are renamed, quoted, or have other letters."""
+RENAMES = ["copy to green tea\n", 'rename to "q\\"uote"\r\n', 'rename to "\n', "copy to\n"]
+HEADERS = [
+    "--- a/tea\t2026-11-27\n+++ b/rye\t2026-11-27\n",
+    "--- a/tea\r\n+++ /dev/null\r\n",
+    '--- /dev/null\n+++ "b/gr\\303\\251en"\n',
+    "--- tea\n+++ rye \n",
+]
+DIFFS = {
+    "names": "".join(f"diff --git {name}\nold mode 100644\nnew mode 100755\n" for name in GIT),
+    "renames": "".join(f"diff --git a/x b/y\n{line}" for line in RENAMES),
+    "hunks": "From: tea\n\n" * 5
+    + "".join(f"{header}@@ -1,3 +1,3 @@\n-tea\n+rye\n\n\r\n\\ No newline\n" for header in HEADERS)
+    + "@@ -1 +1 @@\n-tea\n+rye\n+more\n@@ -1,0 +1,2 @@\n+tea\n+rye\n-tea\n",
+}
 ERRORS = [f"12:30:0{i} ERROR tea {i}\n" for i in range(len(NEARLY_OBJECTS))]
 WIDE = {
     "objects": ("log", "".join(["12:30 ERROR tea\n", *NEARLY_OBJECTS, "12:31 INFO rye\n"])),
     "errors": ("log", "".join(map("".join, zip(ERRORS, NEARLY_OBJECTS, strict=True)))),
+    "rows": ("log", "".join(NEARLY_OBJECTS).replace("green", "ERROR") + '[" ERROR tea\n'),
     "best": ("log", "".join([*NEARLY_OBJECTS, '{"level":"error",' + ROW + '"}\n'])),
     "lengths": ("log", "".join([*LENGTHS, "12:31 ERROR " + "of black tea " * 9])),
     "an object": ("text", NEARLY_OBJECTS[0]),
     "blank": ("text", "Green tea.\n\u3000\nRye.\n \v\nBlack tea is strong.\n\x1c\nTea.\n\n\n"),
     "nothing": ("log", ""),
+    **{name: ("diff", text) for name, text in DIFFS.items()},
     "one row": ("json", json.dumps([{"tea": "black " * 20, "rye": ["dark " * 9, 7]}])),
     "one string": ("json", json.dumps([["green and black " * 9]])),
     "strings": ("json", json.dumps(["=" * size for size in range(30, 48)])),
