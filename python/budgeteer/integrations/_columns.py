@@ -124,7 +124,7 @@ def _restored(job: str, parts: bytes) -> Columns:
 
 
 def given(argument: str, value: object, method: str, what: str) -> None:
-    """Refuse what is no table of a framework: it has not the *method* that packs it."""
+    """Refuse other values than a table of a framework, which has the *method* that packs it."""
     if not callable(getattr(value, method, None)):
         raise InvalidArgumentError(f"{argument} must be {what}, not {_validate.type_name(value)}")
 
