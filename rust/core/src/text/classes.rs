@@ -1,5 +1,7 @@
 //! The classes of characters that the published patterns tell apart.
 
+use std::collections::BTreeMap;
+
 pub(crate) use budgeteer_vocab::Class;
 
 use crate::once::Once;
@@ -35,7 +37,7 @@ impl Classes {
         for &(first, last, class) in budgeteer_vocab::CLASSES {
             all[first as usize..=last as usize].fill(class);
         }
-        let mut found: std::collections::HashMap<&[u8], u16> = std::collections::HashMap::new();
+        let mut found: BTreeMap<&[u8], u16> = BTreeMap::new();
         let mut classes = Vec::new();
         let blocks = all.chunks_exact(BLOCK).map(|block| {
             *found.entry(block).or_insert_with(|| {
