@@ -4,8 +4,9 @@ Compare the instructions of each kernel with those recorded in `benches/kernels.
     python scripts/check_kernels.py [--record] [--only PART]
 
 Needs valgrind (Debian's package of that name) and cargo. Each kernel of `benches/kernels.rs` runs
-twice under callgrind, with one round and with three behind one that fills caches: half the
-difference is a round. That is the same in each run, whatever else the machine does.
+under callgrind: two rounds that fill caches, and two that are counted, of which half is a round.
+That is the same in each run, whatever else the machine does. Tables made once are not counted:
+what they cost is partly chance.
 
 The exit status is 1 where a kernel takes over 3 % more than is recorded, or where it is not
 recorded. `--record` writes what was measured instead: of the kernels named by `--only`, or of all,
@@ -23,6 +24,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,14 +42,15 @@ def built() -> Path:
     return Path(program)
 
 
-def instructions(program: Path, kernel: str, rounds: int) -> int:
-    """Return the instructions of one run."""
+def instructions(program: Path, kernel: str) -> int:
+    """Return the instructions of a round."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command += [str(program), kernel, str(rounds)]
+    command += ["--toggle-collect=kernels::counted", str(program), kernel]
     done = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True)
-    found = re.search(r"refs:\s+([\d,]+)", done.stderr)
+    found = re.search(r"Collected\s*:\s+(\d+)", done.stderr)
     assert found, done.stderr
-    return int(found[1].replace(",", ""))
+    assert int(found[1]), "kernels::counted is not in the program"
+    return int(found[1]) // 2
 
 
 def compiler() -> str:
@@ -70,12 +73,9 @@ def main() -> None:
     if not kernels:
         sys.exit(f"no kernel has {arguments.only!r} in its name")
 
-    def measured(kernel: str) -> int:
-        few, many = (instructions(program, kernel, rounds) for rounds in (1, 3))
-        return (many - few) // 2
-
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = dict(zip(kernels, threads.map(measured, kernels), strict=True))
+        counts = threads.map(partial(instructions, program), kernels)
+        found = dict(zip(kernels, counts, strict=True))
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {"kernels": {}}
     if arguments.record:
         kept = known["kernels"] if arguments.only else {}
