@@ -199,6 +199,22 @@ def test_similar_lines(backend, line, other, are_similar):
     assert (others[3] in kept) is are_similar
 
 
+@pytest.mark.parametrize("filler", ["_", "é", "茶", "🍵"])
+@pytest.mark.parametrize("sign", ["INFO", "12:30"])
+def test_the_start_of_a_line_tells_that_it_is_of_a_log(backend, filler, sign):
+    """Levels and times count that end within the first 64 characters."""
+
+    def kind(before):
+        line = f"{filler * before}{sign} {filler * 90}\n"
+        return fit_output(line * 4, 1000, counter=len).kind
+
+    last = 64 - len(sign)
+    assert ["log", "log", "log", "text"] == [kind(n) for n in (0, 1, last, last + 1)]
+    assert "log" == fit_output(f"{sign}\n" * 4, 8, counter=len).kind
+    assert "text" == fit_output("1:30\n" * 4, 8, counter=len).kind
+    assert "text" == fit_output("12:3" * 4 + "\n12:3\n:30\n30:", 8, counter=len).kind
+
+
 def test_a_log_by_its_query(backend):
     """Lines that answer the query come before errors that do not."""
     lines = [f"12:30 ERROR pot {chr(97 + i)}{chr(98 + i)}x broke" for i in range(20)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::{memchr_iter, memmem, memrchr3};
 
 use super::lines::{Lines, is_blank, is_object, split};
-use super::share::{chars, place_from_ends, ranked_by, scores_of};
+use super::share::{place_from_ends, ranked_by, scores_of};
 use crate::text::Text;
 
 /// How many lines at either end of a log stay after its errors and warnings.
@@ -330,13 +330,21 @@ fn has_place_of_error(text: &[u8]) -> bool {
 }
 
 fn is_line_of_log(line: &[u8]) -> bool {
-    let start = Text::Utf8(line).slice(0, LOOKED_AT.min(chars(line)));
-    let Text::Utf8(start) = start else { unreachable!("a slice has the encoding of its text") };
-    let is_clock = |five: &[u8]| {
-        five.iter()
-            .enumerate()
-            .all(|(i, byte)| if i == 2 { *byte == b':' } else { byte.is_ascii_digit() })
+    let start = match line.get(..LOOKED_AT) {
+        Some(start) if start.is_ascii() => start,
+        Some(_) => &line[..end_of_chars(line, LOOKED_AT)],
+        None => line,
     };
-    start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
-        || start.windows(5).any(is_clock)
+    let is_time = |at: usize| {
+        let around = [at.wrapping_sub(2), at.wrapping_sub(1), at + 1, at + 2];
+        around.iter().all(|&at| start.get(at).is_some_and(u8::is_ascii_digit))
+    };
+    memchr_iter(b':', start).any(is_time)
+        || start.split(|byte| !byte.is_ascii_alphabetic()).any(|word| LEVELS.contains(&word))
+}
+
+/// Returns where the first `count` code points of UTF-8 end.
+fn end_of_chars(text: &[u8], count: usize) -> usize {
+    let mut starts = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, 0x80..0xC0));
+    starts.nth(count).map_or(text.len(), |(at, _)| at)
 }
