@@ -8,6 +8,7 @@ from typing import Any
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, model_name
 from budgeteer._public import public
+from budgeteer._request.result import FittedRequest
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter, tool_for
 
@@ -144,14 +145,15 @@ class BudgetMiddleware(AgentMiddleware):
         asked = {key: value for key, value in asked.items() if value is not None}
         # None leaves it to the call whether it is one of OpenAI's Responses.
         as_items = getattr(request.model, "use_responses_api", False) is not False
-        reserve = 0
-        while True:
-            shown = self._fit(asked, reserve).request["messages"]
-            added = self._fit.count(shown, name or "", as_items=as_items)
-            added -= self._fit.count(shown, name or "")
-            if added <= reserve:
-                return request.override(messages=shown[len(given) :])
-            reserve = added
+
+        def added(fitted: FittedRequest) -> int:
+            """Return what the items of OpenAI's Responses have more than messages."""
+            shown = fitted.request["messages"]
+            made = self._fit.count(shown, name or "", as_items=True)
+            return made - self._fit.count(shown, name or "")
+
+        fitted = self._fit(asked, added if as_items else None)
+        return request.override(messages=fitted.request["messages"][len(given) :])
 
 
 def _limit(request: ModelRequest[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
@@ -68,13 +68,24 @@ class Fitter:
         asked = self._model or model
         return counted(messages, as_items=as_items, model=asked, counter=self._counter)
 
-    def __call__(self, request: Mapping[str, Any], reserve: int = 0) -> FittedRequest:
+    def __call__(
+        self, request: Mapping[str, Any], added: Callable[[FittedRequest], int] | None = None
+    ) -> FittedRequest:
         """
         Return the request that fits; the errors are those of `fit_request`.
 
-        *reserve* are tokens to leave free besides those of the answer.
+        *added* returns the tokens that a framework adds to what is left of the request. They fit,
+        too: it is asked again for each request that has room for more of them.
         """
         request = settled(request)  # what can be read once only is read here, too
+        fitted = self._fitted(request, 0)
+        reserve = 0
+        while added is not None and (more := added(fitted)) > reserve:
+            reserve = more
+            fitted = self._fitted(request, reserve)
+        return fitted
+
+    def _fitted(self, request: Mapping[str, Any], reserve: int) -> FittedRequest:
         output = self._output
         if reserve:
             stated = _validate.tokens("request['max_tokens']", request.get("max_tokens") or 0)

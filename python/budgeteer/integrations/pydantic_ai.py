@@ -13,6 +13,7 @@ from typing import Any
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.messages import Counter, model_name
 from budgeteer._messages.views import result_texts
+from budgeteer._request.result import FittedRequest
 from budgeteer.integrations._missing import missing
 from budgeteer.integrations._requests import Fitter, sent_of, tool_for
 
@@ -140,23 +141,23 @@ class BudgetHistory(AbstractCapability[Any]):
         if parameters.output_object is not None and parameters.output_mode == "native":
             schema = {"name": "output", "schema": parameters.output_object.json_schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
-        reserve = 0
-        while True:
-            fitted = self._fit(request, reserve)
-            shown = fitted.request["messages"]
-            if shown is not request["messages"]:
-                sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
-                kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
-                messages = [*_rebuilt(request_context.messages, kept)]
-            # The model writes notes of its own between messages, and frames around some.
-            prepared = model.prepare_messages(messages, parameters)
+
+        def left(fitted: FittedRequest) -> list[ModelMessage]:
+            if fitted.request["messages"] is request["messages"]:
+                return messages
+            sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
+            kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
+            return [*_rebuilt(messages, kept)]
+
+        def added(fitted: FittedRequest) -> int:
+            """Return what the model's notes between messages and its frames have."""
+            prepared = model.prepare_messages(left(fitted), parameters)
             views = [view for message in prepared for view in _views(message)]
-            added = self._fit.count([*given, *views], name, as_items="openai" in model.system)
-            added -= self._fit.count(shown, name)
-            if added <= reserve:
-                request_context.messages = messages
-                return request_context
-            reserve = added
+            made = self._fit.count([*given, *views], name, as_items="openai" in model.system)
+            return made - self._fit.count(fitted.request["messages"], name)
+
+        request_context.messages = left(self._fit(request, added))
+        return request_context
 
 
 def _tools(model: str, parameters: ModelRequestParameters) -> list[dict[str, Any]]:
