@@ -30,6 +30,10 @@ const CHARS: usize = 800;
 /// Two rounds to fill caches, and two that are counted.
 const ROUNDS: usize = 4;
 
+/// The lines, rows or files of an output, and the words of each.
+const LINES: usize = 1_000;
+const WORDS: usize = 8;
+
 const DIMENSIONS: usize = 256;
 
 /// A question in a language, and sentences to make chunks of.
@@ -81,6 +85,36 @@ impl Language {
         let all = self.sentences.concat();
         all.split_whitespace().cycle().take(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns a log with an error in each fifty lines, of so many words each.
+fn log_of(words: &str) -> String {
+    let line = |(at, said): (usize, String)| {
+        let level = if at % 50 == 7 { "ERROR" } else { "INFO" };
+        format!("2026-01-02 12:{:02}:{:02} {level} {said} {}\n", at / 60 % 60, at % 60, at * 7_919)
+    };
+    lines_of(words).enumerate().map(line).collect()
+}
+
+/// Returns an array of objects.
+fn rows_of(words: &str) -> String {
+    let row = |(at, said): (usize, String)| {
+        serde_json::json!({"id": at, "score": at * 7_919 % 1_000, "body": said}).to_string()
+    };
+    format!("[{}]", lines_of(words).enumerate().map(row).collect::<Vec<_>>().join(","))
+}
+
+/// Returns a diff of files with a hunk each.
+fn diff_of(words: &str) -> String {
+    let file = |(at, said): (usize, String)| {
+        format!("--- a/{at}.py\n+++ b/{at}.py\n@@ -1,2 +1,2 @@\n {said}\n-{said}\n+{said}s\n")
+    };
+    lines_of(words).enumerate().map(file).collect()
+}
+
+fn lines_of(words: &str) -> impl Iterator<Item = String> {
+    let words: Vec<_> = words.split(' ').collect();
+    words.chunks(WORDS).map(|words| words.join(" ")).collect::<Vec<_>>().into_iter()
 }
 
 fn strings_of(texts: &[String]) -> Strings {
@@ -195,10 +229,20 @@ fn add_others(kernels: &mut Kernels, languages: &BTreeMap<String, Rc<Language>>)
             }
         }
     });
-    for name in ["english", "code", "json"] {
-        let language = languages[name].clone();
+    let chunks = |language: &Language| language.chunks(0).concat();
+    let words = |language: &Language| language.query_of(LINES * WORDS);
+    let english = &languages["english"];
+    let outputs = [
+        ("english", chunks(english)),
+        ("english, a log", log_of(&words(english))),
+        ("english, a table", rows_of(&words(english))),
+        ("english, a diff", diff_of(&words(english))),
+        ("code", chunks(&languages["code"])),
+        ("json", chunks(&languages["json"])),
+    ];
+    for (name, text) in outputs {
         add(kernels, format!("fit an output of {name}"), move || {
-            let text = language.chunks(0).concat();
+            let text = text.clone();
             let counter = Exact::new(Encoding::O200k);
             move |_| {
                 let fitted = fit_output(&text, 2_000, &counter, OutputOptions::default());

@@ -20,7 +20,7 @@ mod scan;
 mod share;
 mod tree;
 
-use diff::diff_of;
+use diff::{Diff, diff_of};
 use lines::text_of;
 use log::{is_log, log_of};
 use share::chars;
@@ -389,22 +389,22 @@ pub fn fit_text<E>(
     }
     let limit = request.max_tokens;
     let mut search = Search { limit, pointer: pointer.as_deref(), stop, count };
-    let kind = match request.kind {
-        OutputKind::Auto => kind_of(&text, stop),
-        kind => kind,
-    };
+    let query = request.query;
+    let (mut kind, mut tree, mut diff) = (request.kind, None, None);
+    if kind == OutputKind::Auto {
+        (kind, tree, diff) = kind_of(&text, query, stop);
+    }
     if stop.load(Ordering::Relaxed) {
         return Ok(Ok(Fit { text: Vec::new(), total_tokens: 0, left_out: 0, kind }));
     }
-    let query = request.query;
-    let mut tree = None;
-    let mut diff = None;
     match kind {
-        OutputKind::Json | OutputKind::Table => match Tree::new(&text, query, 0, None, stop) {
-            Ok(found) => tree = Some(found),
-            Err(misfit) => return Ok(Err(misfit)),
-        },
-        OutputKind::Diff => {
+        OutputKind::Json | OutputKind::Table if tree.is_none() => {
+            match Tree::new(&text, query, 0, None, stop) {
+                Ok(found) => tree = Some(found),
+                Err(misfit) => return Ok(Err(misfit)),
+            }
+        }
+        OutputKind::Diff if diff.is_none() => {
             diff = diff_of(&text, query, stop);
             if diff.is_none() && !is_rest_of_diff(&text) {
                 return Ok(Err(Misfit::NotDiff));
@@ -530,17 +530,23 @@ impl<E> Search<'_, '_, E> {
     }
 }
 
-/// Returns the kind of a text by what it is.
-fn kind_of(text: &[u8], stop: &AtomicBool) -> OutputKind {
+/// Returns the kind of a text by what it is, and what was read of JSON or a diff.
+fn kind_of<'a>(
+    text: &'a [u8],
+    query: Option<Text<'a>>,
+    stop: &'a AtomicBool,
+) -> (OutputKind, Option<Tree<'a>>, Option<Diff<'a>>) {
     let first = text.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
-    if matches!(first, Some(b'[' | b'{')) && scan::scan(text, stop).is_ok() {
-        return OutputKind::Json;
+    if matches!(first, Some(b'[' | b'{'))
+        && let Ok(tree) = Tree::new(text, query, 0, None, stop)
+    {
+        return (OutputKind::Json, Some(tree), None);
     }
-    let is_diff = |before: usize| 2 * chars(&text[..before]) <= chars(text);
-    if diff_of(text, None, stop).is_some_and(|diff| is_diff(diff.first())) {
-        return OutputKind::Diff;
+    let is_diff = |diff: &Diff<'_>| 2 * chars(&text[..diff.first()]) <= chars(text);
+    if let Some(diff) = diff_of(text, query, stop).filter(is_diff) {
+        return (OutputKind::Diff, None, Some(diff));
     }
-    if is_log(text, stop) { OutputKind::Log } else { OutputKind::Text }
+    (if is_log(text, stop) { OutputKind::Log } else { OutputKind::Text }, None, None)
 }
 
 /// Returns whether a text may be what is left of a diff: nothing, or a marker at

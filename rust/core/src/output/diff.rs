@@ -19,6 +19,8 @@ struct File {
     start: usize,
     /// Where the header ends.
     end: usize,
+    /// The length of the header in code points.
+    size: usize,
     name: Vec<u8>,
     /// Whether its header has the two lines that name it.
     is_named: bool,
@@ -45,9 +47,10 @@ pub(super) struct Diff<'a> {
 }
 
 impl<'a> Diff<'a> {
-    fn new(text: &'a [u8], files: Vec<File>, query: Option<Text<'_>>) -> Self {
+    fn new(text: &'a [u8], mut files: Vec<File>, query: Option<Text<'_>>) -> Self {
         let mut parts = Vec::new();
-        for (at, file) in files.iter().enumerate() {
+        for (at, file) in files.iter_mut().enumerate() {
+            file.size = chars(&text[file.start..file.end]);
             let mut push = |start: usize, end: usize| {
                 parts.push(Part { file: at, start, end, size: chars(&text[start..end]) });
             };
@@ -94,13 +97,12 @@ impl Shape for Diff<'_> {
         } else {
             draft.left_out += chars(before);
         }
-        let headers: Vec<_> =
-            self.files.iter().map(|file| chars(&self.text[file.start..file.end])).collect();
         let mut stays = vec![false; self.parts.len()];
         let mut has_header = vec![false; self.files.len()];
         for &i in &self.order {
             let part = self.parts[i];
-            let cost = part.size + if has_header[part.file] { 0 } else { headers[part.file] };
+            let cost =
+                part.size + if has_header[part.file] { 0 } else { self.files[part.file].size };
             if cost <= room {
                 room -= cost;
                 stays[i] = true;
@@ -198,7 +200,8 @@ pub(super) fn diff_of<'a>(
         if line.starts_with(b"diff ") || (new_name.is_some() && is_new) {
             let start = lines[at].start;
             let name = first_name(line).to_vec();
-            files.push(File { start, end: start, name, is_named: false, hunks: Vec::new() });
+            let (end, size, hunks) = (start, 0, Vec::new());
+            files.push(File { start, end, size, name, is_named: false, hunks });
         }
         let Some(file) = files.last_mut() else {
             at += 1;

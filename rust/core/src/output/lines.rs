@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use memchr::memchr;
 
 use super::cut::{Clusters, without_middle};
-use super::share::{MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share};
+use super::share::{
+    MOST_ROWS, Markers, Span, chars, number, ranked, scores_of, share, size_of_characters,
+};
 use super::tree::Tree;
 use super::{Draft, Shape};
 use crate::text::Text;
@@ -65,10 +67,11 @@ impl<'a> Lines<'a> {
     ) -> Self {
         let is_log = !masks.is_empty() && units.len() > 1;
         let markers = Markers::new(None);
+        let frame = markers.size(0);
         let span = |unit: &Unit| {
             let body = chars(&text[unit.start..unit.body]);
             let ends = chars(&text[unit.body..unit.end]);
-            let marker = chars(&markers.show(&characters(body)));
+            let marker = frame + size_of_characters(body);
             let least = if is_log && body < CUT_FROM * marker {
                 body
             } else if is_log {
@@ -121,7 +124,7 @@ impl<'a> Lines<'a> {
         let mut room = room.saturating_sub(ends);
         if self.is_log && !is_whole {
             // A marker is never longer than what it saves, the pointer included.
-            let marker = chars(&markers.show(&characters(size - ends)));
+            let marker = markers.size(size_of_characters(size - ends));
             is_whole = size - ends < (room + marker).max(CUT_FROM * marker);
             room = room.max(CUT_TO * marker);
         }

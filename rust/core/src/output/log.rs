@@ -58,6 +58,17 @@ const ERRORS: [&[u8]; 19] = [
     b"traceback",
 ];
 
+/// The low bits of the letters with which [`ERRORS`] begin, each as a bit.
+const FIRSTS: u32 = {
+    let mut firsts = 0;
+    let mut at = 0;
+    while at < ERRORS.len() {
+        firsts |= 1 << (ERRORS[at][0] & 0x1F);
+        at += 1;
+    }
+    firsts
+};
+
 /// How the errors of builds begin where no place stands before them.
 const DIAGNOSTICS: [&[u8]; 14] = [
     b"error: ",
@@ -115,6 +126,7 @@ pub(super) fn log_of<'a>(
     // The error that a line is inside of, else the line.
     let mut heads: Vec<_> = (0..count).collect();
     let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut masked = Vec::new();
     let mut masks = Vec::with_capacity(count);
     // By mask: the best line, and the last error.
     let mut best = Vec::new();
@@ -127,9 +139,13 @@ pub(super) fn log_of<'a>(
         let next = seen.len();
         let mut told = tells(line);
         // Lines that differ in a level that is a number are not alike.
-        let mut masked = mask(line);
+        masked.clear();
+        mask(line, &mut masked);
         masked.push(told);
-        let mask = *seen.entry(masked).or_insert(next);
+        let mask = seen.get(&masked).copied().unwrap_or_else(|| {
+            seen.insert(masked.clone(), next);
+            next
+        });
         masks.push(mask);
         if mask == next {
             best.push(i);
@@ -194,14 +210,18 @@ fn tells(line: &[u8]) -> u8 {
     if let Some(number @ [b'0'..=b'9', ..]) = level {
         return told_by(number);
     }
-    let mut words = level.unwrap_or(line).split(|byte| !byte.is_ascii_alphabetic());
-    if line.starts_with(b"E  ") || words.clone().any(is_error) {
-        ERROR
-    } else if words.any(is_warning) {
-        WARNING
-    } else {
-        OTHER
+    if line.starts_with(b"E  ") {
+        return ERROR;
     }
+    let mut told = OTHER;
+    for word in level.unwrap_or(line).split(|byte| !byte.is_ascii_alphabetic()) {
+        if is_error(word) {
+            return ERROR;
+        } else if is_warning(word) {
+            told = WARNING;
+        }
+    }
+    told
 }
 
 /// Returns what a level tells that is a number: as in syslog below 10, else as in
@@ -238,34 +258,61 @@ fn level_of(line: &[u8]) -> Option<&[u8]> {
 /// Returns whether a word of a line tells of an error. `-Werror` does not.
 fn is_error(word: &[u8]) -> bool {
     let ends: [&[u8]; 4] = [b"Error", b"Exception", b"ERROR", b"EXCEPTION"];
-    ERRORS.contains(&&word.to_ascii_lowercase()[..]) || ends.iter().any(|end| word.ends_with(end))
+    let Some(first) = word.first() else { return false };
+    let may_be_one = FIRSTS >> (first & 0x1F) & 1 == 1;
+    (may_be_one && ERRORS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        || ends.iter().any(|end| word.ends_with(end))
 }
 
 /// Returns whether a word of a line tells of a warning.
 fn is_warning(word: &[u8]) -> bool {
-    let word = word.to_ascii_lowercase();
-    word == b"warn" || word == b"warnings" || word.ends_with(b"warning")
+    let end = &word[word.len().saturating_sub(b"warning".len())..];
+    end.eq_ignore_ascii_case(b"warning")
+        || [&b"warn"[..], b"warnings"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// Returns a line with its numbers, times and identifiers masked.
-fn mask(line: &[u8]) -> Vec<u8> {
-    let mut masked = Vec::with_capacity(line.len());
-    let mut rest = line;
-    while !rest.is_empty() {
-        let size = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-        let (word, behind) = rest.split_at(size);
-        let is_hex = size >= 4 && word.iter().all(u8::is_ascii_hexdigit);
-        if is_hex || word.iter().any(u8::is_ascii_digit) {
-            masked.push(b'#');
-        } else {
-            masked.extend_from_slice(word);
+/// Writes a line with its numbers, times and identifiers masked.
+fn mask(line: &[u8], masked: &mut Vec<u8>) {
+    let (mut at, mut written) = (0, 0);
+    while at < line.len() {
+        let start = at;
+        let mut found = 0;
+        while let Some(class) = line.get(at).map(|&byte| CLASSES[usize::from(byte)])
+            && class != 0
+        {
+            found |= class;
+            at += 1;
         }
-        let size = behind.iter().take_while(|byte| !byte.is_ascii_alphanumeric()).count();
-        masked.extend_from_slice(&behind[..size]);
-        rest = &behind[size..];
+        let is_hex = at - start >= 4 && found & LETTER == 0;
+        if is_hex || found & DIGIT != 0 {
+            masked.extend_from_slice(&line[written..start]);
+            masked.push(b'#');
+            written = at;
+        }
+        at += usize::from(at < line.len());
     }
-    masked
+    masked.extend_from_slice(&line[written..]);
 }
+
+const DIGIT: u8 = 1;
+const HEX_LETTER: u8 = 2;
+const LETTER: u8 = 4;
+
+/// What each byte is of a word; 0 for what is of none.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => DIGIT,
+            b'a'..=b'f' | b'A'..=b'F' => HEX_LETTER,
+            b'g'..=b'z' | b'G'..=b'Z' => LETTER,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 /// Returns whether a text is a log, by its lines that are not blank: half of them
 /// have a level or a clock's time; or all are objects of JSON; or one of them is

@@ -30,6 +30,11 @@ impl<'a> Markers<'a> {
         }
     }
 
+    /// Returns the length of [`show`](Self::show) for a text of `what` code points.
+    pub(super) fn size(&self, what: usize) -> usize {
+        what + chars(&self.show(b""))
+    }
+
     /// Returns the pointer, if none of the markers has it yet.
     pub(super) fn pointer(&self) -> Option<&'a [u8]> {
         self.pointer
@@ -61,6 +66,17 @@ pub(super) fn number(count: usize, name: &str) -> String {
 /// Returns what a marker says of characters.
 pub(super) fn characters(count: usize) -> Vec<u8> {
     format!("{} left out", number(count, "character")).into_bytes()
+}
+
+/// Returns the length of [`characters`].
+pub(super) fn size_of_characters(count: usize) -> usize {
+    let plural = usize::from(count != 1);
+    digits(count) + " character".len() + plural + " left out".len()
+}
+
+/// Returns how many digits a number has.
+pub(super) fn digits(number: usize) -> usize {
+    number.checked_ilog10().map_or(1, |last| last as usize + 1)
 }
 
 /// Returns the rank of place `i` where the first comes first, then the last,
@@ -180,4 +196,19 @@ pub(super) fn water_level(parts: &[Span], room: usize) -> usize {
         }
     }
     low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_what_is_written() {
+        for count in [0, 1, 2, 9, 10, 11, 99, 100, 1_234_567, usize::MAX] {
+            assert_eq!(characters(count).len(), size_of_characters(count));
+        }
+        let markers = Markers::new(Some("茶".as_bytes()));
+        let said = characters(12);
+        assert_eq!(chars(&markers.show(&said)), markers.size(said.len()));
+    }
 }

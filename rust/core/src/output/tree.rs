@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 use super::cut::{Clusters, plain, without_middle};
 use super::scan::{Kind, Node, scan};
 use super::share::{
-    MOST_ROWS, Markers, Span, characters, chars, number, ranked, scores_of, share, water_level,
+    MOST_ROWS, Markers, Span, chars, digits, number, ranked, scores_of, share, size_of_characters,
+    water_level,
 };
 use super::{Draft, Misfit, Shape};
 use crate::text::Text;
@@ -22,6 +23,12 @@ fn items(count: usize, of: usize) -> Vec<u8> {
 /// Returns what a marker says of the members of an object.
 fn keys(count: usize, of: usize) -> Vec<u8> {
     format!("{count} of {} left out", number(of, "key")).into_bytes()
+}
+
+/// Returns the length of [`items`] or [`keys`] for all that there are.
+fn size_of_all(count: usize, name: &str) -> usize {
+    let plural = usize::from(count != 1);
+    2 * digits(count) + " of ".len() + " ".len() + name.len() + plural + " left out".len()
 }
 
 /// Returns a marker between quotes. Its pointer comes escaped.
@@ -209,7 +216,10 @@ fn escaped(text: &[u8]) -> Vec<u8> {
 /// Finds the least sizes of all values. The one of the place `fixed` has only
 /// its own.
 fn measure(nodes: &mut [Node], fixed: Option<usize>) {
-    let markers = Markers::new(None);
+    // What stands around what a marker says, in a string, an array, and an object.
+    let frame = Markers::new(None).size(0);
+    let (in_string, in_array) = (frame + 2, frame + 4);
+    let in_object = frame + chars(&member(b"")) + 2;
     // What the members of each object take at least: its own are behind it.
     let mut members = vec![0; nodes.len()];
     for at in (0..nodes.len()).rev() {
@@ -218,9 +228,9 @@ fn measure(nodes: &mut [Node], fixed: Option<usize>) {
         let mut bare = size;
         if kind != Kind::Scalar && fixed != Some(at) {
             let marker = match kind {
-                Kind::String => chars(&markers.show(&characters(size - 2))) + 2,
-                Kind::Array => chars(&markers.show(&items(count, count))) + 4,
-                _ => chars(&member(&markers.show(&keys(count, count)))) + 2,
+                Kind::String => in_string + size_of_characters(size - 2),
+                Kind::Array => in_array + size_of_all(count, "item"),
+                _ => in_object + size_of_all(count, "key"),
             };
             if kind == Kind::Object && count > 0 {
                 least = size.min(1 + members[at]);
@@ -372,5 +382,18 @@ impl Writer<'_, '_> {
             self.draft.left_out -= 1;
         }
         self.draft.text.push(closing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_what_is_written() {
+        for count in [0, 1, 2, 9, 10, 100, 98_765] {
+            assert_eq!(items(count, count).len(), size_of_all(count, "item"));
+            assert_eq!(keys(count, count).len(), size_of_all(count, "key"));
+        }
     }
 }
