@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::memmem;
 
 use super::lines::{Unit, split};
-use super::share::{Markers, chars, number, ranked_by, scores_of};
+use super::share::{Markers, chars, number, rank, scores_of};
 use super::{Draft, Shape};
 use crate::text::Text;
 
@@ -70,7 +70,8 @@ impl<'a> Diff<'a> {
                 .collect(),
         };
         let tiers: Vec<_> = parts.iter().map(|part| u8::from(part.size > 0)).collect();
-        let order = ranked_by(&scores_of(query, &texts), Some(&tiers), |i| i);
+        let mut order: Vec<_> = (0..parts.len()).collect();
+        rank(&mut order, &scores_of(query, &texts), Some(&tiers));
         Self { text, files, parts, order }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memchr::{memchr_iter, memmem, memrchr3};
 
 use super::lines::{Lines, is_blank, is_object, split};
-use super::share::{place_from_ends, ranked_by, scores_of};
+use super::share::{from_ends, rank, scores_of};
 use crate::text::Text;
 
 /// How many lines at either end of a log stay after its errors and warnings.
@@ -183,8 +183,10 @@ pub(super) fn log_of<'a>(
     for i in (0..count).filter(|&i| i < EDGE || i + EDGE >= count) {
         tiers[i] = END.min(tiers[i]);
     }
-    let place = |i: usize| (place_from_ends(heads[i], count), i);
-    let order = ranked_by(&scores, Some(&tiers), place);
+    let heads = &heads;
+    let with_inside = |at: usize| (at..count).take_while(move |&i| heads[i] == at);
+    let mut order: Vec<_> = from_ends(count).flat_map(with_inside).collect();
+    rank(&mut order, &scores, Some(&tiers));
     let order = taking_turns(&taking_turns(&order, &tiers, ERROR_AGAIN), &tiers, ANSWER);
     Lines::new(text, units, order, "line", masks, stop)
 }

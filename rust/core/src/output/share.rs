@@ -79,10 +79,9 @@ pub(super) fn digits(number: usize) -> usize {
     number.checked_ilog10().map_or(1, |last| last as usize + 1)
 }
 
-/// Returns the rank of place `i` where the first comes first, then the last,
-/// then the second.
-pub(super) fn place_from_ends(i: usize, count: usize) -> usize {
-    (2 * i).min(2 * (count - 1 - i) + 1)
+/// Returns the first place, then the last, then the second, and so on.
+pub(super) fn from_ends(count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |rank| if rank % 2 == 0 { rank / 2 } else { count - 1 - rank / 2 })
 }
 
 /// Texts to score.
@@ -116,24 +115,17 @@ pub(super) fn scores_of(query: Option<Text<'_>>, texts: &[Cow<'_, [u8]>]) -> Vec
     }
 }
 
-/// Returns the places by tier, then by falling score, then by `place`.
-pub(super) fn ranked_by<K: Ord>(
-    scores: &[f64],
-    tiers: Option<&[u8]>,
-    place: impl Fn(usize) -> K,
-) -> Vec<usize> {
+/// Sorts places by tier, then by falling score; what is alike stays in order.
+pub(super) fn rank(places: &mut [usize], scores: &[f64], tiers: Option<&[u8]>) {
     let tier = |i: usize| tiers.map_or(0, |tiers| tiers[i]);
-    let mut places: Vec<_> = (0..scores.len()).collect();
-    places.sort_unstable_by(|&a, &b| {
-        let by_tier = tier(a).cmp(&tier(b));
-        by_tier.then(scores[b].total_cmp(&scores[a])).then(place(a).cmp(&place(b)))
-    });
-    places
+    places.sort_by(|&a, &b| tier(a).cmp(&tier(b)).then(scores[b].total_cmp(&scores[a])));
 }
 
 /// Returns the places by falling score, then from both ends inwards.
 pub(super) fn ranked(scores: &[f64]) -> Vec<usize> {
-    ranked_by(scores, None, |i| place_from_ends(i, scores.len()))
+    let mut places: Vec<_> = from_ends(scores.len()).collect();
+    rank(&mut places, scores, None);
+    places
 }
 
 /// What may be written: its whole size, and the least one.
