@@ -144,11 +144,16 @@ def text(name: str, value: object) -> str:
     return str.__str__(value)
 
 
-def path(name: str, value: object) -> str:
-    """Return *value*, which must be the path of a file, as a str."""
+def path_like(name: str, value: object) -> str:
+    """Return *value*, which must be a str or a path, as a str."""
     if not isinstance(value, (str, PathLike)):
         raise InvalidArgumentError(f"{name} must be a str or a path, not {type_name(value)}")
-    found = fsdecode(value)
+    return fsdecode(value)
+
+
+def path(name: str, value: object) -> str:
+    """Return *value*, which must be the path of a file, as a str."""
+    found = path_like(name, value)
     if not found or "\0" in found:
         raise InvalidArgumentError(
             f"{name} must be the name of a file, not empty or with a NUL in it"

@@ -289,11 +289,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         ('Green tea', True)
 
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    path = Path(os.fsdecode(path))
+    path = Path(_validate.path_like("path", path))
     try:
         return _config(document_of(decode(path.read_bytes())), path)
     except OSError as error:

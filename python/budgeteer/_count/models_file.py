@@ -28,11 +28,10 @@ def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, dict[str, 
 
     from budgeteer._files import decode, parse_json, reason
 
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    file, origin = _installed_litellm() if path == _LITELLM else (Path(path), "")
+    if path == _LITELLM:  # which a path is not
+        file, origin = _installed_litellm()
+    else:
+        file, origin = Path(_validate.path_like("path", path)), ""
     try:
         document = parse_json(decode(file.read_bytes()))
         is_own = not litellm.is_litellm(document)

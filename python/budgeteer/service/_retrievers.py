@@ -318,11 +318,7 @@ class Searched:
 
 
 def _entry(kind: str, path: object, name: str | None) -> dict[str, Any]:
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidArgumentError(
-            f"path must be a str or a path, not {_validate.type_name(path)}"
-        )
-    entry = {"type": kind, "path": os.fspath(path)}
+    entry = {"type": kind, "path": _validate.path_like("path", path)}
     return entry if name is None else {**entry, "name": name}
 
 

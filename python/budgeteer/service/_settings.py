@@ -141,11 +141,7 @@ class LlmSettings:
             4096
 
         """
-        if not isinstance(path, (str, os.PathLike)):
-            raise InvalidArgumentError(
-                f"path must be a str or a path, not {_validate.type_name(path)}"
-            )
-        file = Path(os.fsdecode(path))
+        file = Path(_validate.path_like("path", path))
         try:
             document = _document(file)
             section = SECTION if isinstance(document, Mapping) and SECTION in document else ""
