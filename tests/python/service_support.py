@@ -1,8 +1,9 @@
 """What the tests of the service share: retrievers that count their calls, and settings."""
 
+import asyncio
 import hashlib
 
-from budgeteer import get_counter
+from budgeteer import BudgeteerError, get_counter
 from budgeteer.service import LlmSettings, RetrievalService
 
 COUNT = get_counter("cl100k_base").count
@@ -62,3 +63,36 @@ class Embedder:
 
 def service_of(*chunks, settings=SETTINGS, **options):
     return RetrievalService(Fake(*chunks), settings, **options)
+
+
+class AsyncSlow(AsyncFake):
+    """One that takes its time, and remembers whether it was cancelled."""
+
+    was_cancelled = False
+
+    async def aretrieve(self, query, limit):
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+
+
+def both(service, query="q"):
+    """Answer by each way, as a result or an error; they must agree."""
+    outcomes = []
+    for way in (
+        lambda: service.retrieve(query),
+        lambda: service.retrieve(query, timeout=30),
+        lambda: asyncio.run(service.aretrieve(query)),
+    ):
+        try:
+            outcomes.append(way())
+        except BudgeteerError as error:  # noqa: PERF203
+            outcomes.append(error)
+    assert len({type(outcome) for outcome in outcomes}) == 1
+    if isinstance(outcomes[0], Exception):
+        assert len({str(outcome) for outcome in outcomes}) == 1
+    else:
+        assert outcomes[0].to_dict() == outcomes[1].to_dict() == outcomes[2].to_dict()
+    return outcomes[0]
