@@ -121,6 +121,9 @@ fn strings_of(texts: &[String]) -> Strings {
     Strings(texts.iter().map(|text| Wide::new(text.chars().map(u32::from))).collect())
 }
 
+/// Makes the text of an output.
+type Text = fn(&Language) -> String;
+
 /// What a kernel does in the round of this number.
 type Round = Box<dyn FnMut(usize)>;
 
@@ -229,20 +232,18 @@ fn add_others(kernels: &mut Kernels, languages: &BTreeMap<String, Rc<Language>>)
             }
         }
     });
-    let chunks = |language: &Language| language.chunks(0).concat();
-    let words = |language: &Language| language.query_of(LINES * WORDS);
-    let english = &languages["english"];
-    let outputs = [
-        ("english", chunks(english)),
-        ("english, a log", log_of(&words(english))),
-        ("english, a table", rows_of(&words(english))),
-        ("english, a diff", diff_of(&words(english))),
-        ("code", chunks(&languages["code"])),
-        ("json", chunks(&languages["json"])),
+    let outputs: [(_, Text); 6] = [
+        ("english", |language| language.chunks(0).concat()),
+        ("english, a log", |language| log_of(&language.query_of(LINES * WORDS))),
+        ("english, a table", |language| rows_of(&language.query_of(LINES * WORDS))),
+        ("english, a diff", |language| diff_of(&language.query_of(LINES * WORDS))),
+        ("code", |language| language.chunks(0).concat()),
+        ("json", |language| language.chunks(0).concat()),
     ];
     for (name, text) in outputs {
+        let language = languages[name.split(", ").next().unwrap_or(name)].clone();
         add(kernels, format!("fit an output of {name}"), move || {
-            let text = text.clone();
+            let text = text(&language);
             let counter = Exact::new(Encoding::O200k);
             move |_| {
                 let fitted = fit_output(&text, 2_000, &counter, OutputOptions::default());

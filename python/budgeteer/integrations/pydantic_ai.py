@@ -142,21 +142,23 @@ class BudgetHistory(AbstractCapability[Any]):
             schema = {"name": "output", "schema": parameters.output_object.json_schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
 
-        def left(fitted: FittedRequest) -> list[ModelMessage]:
-            if fitted.request["messages"] is request["messages"]:
-                return messages
-            sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
-            kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
-            return [*_rebuilt(messages, kept)]
+        left = messages
 
         def added(fitted: FittedRequest) -> int:
-            """Return what the model's notes between messages and its frames have."""
-            prepared = model.prepare_messages(left(fitted), parameters)
+            """Take what is left, and return what the model's notes and frames add to it."""
+            nonlocal left
+            shown, left = fitted.request["messages"], messages
+            if shown is not request["messages"]:
+                sent = [item for item in sent_of(fitted, "messages") if item[0] >= len(given)]
+                kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
+                left = [*_rebuilt(messages, kept)]
+            prepared = model.prepare_messages(left, parameters)
             views = [view for message in prepared for view in _views(message)]
             made = self._fit.count([*given, *views], name, as_items="openai" in model.system)
-            return made - self._fit.count(fitted.request["messages"], name)
+            return made - self._fit.count(shown, name)
 
-        request_context.messages = left(self._fit(request, added))
+        self._fit(request, added)  # asks last for what it returns
+        request_context.messages = left
         return request_context
 
 
