@@ -138,7 +138,7 @@ def write_whole(path: str, data: bytes) -> None:
     as it is.
 
     Raises:
-        OSError: The file cannot be written; a previous one is left as it was.
+        OSError: The file cannot be written; a previous one is left as it was. It names *path*.
 
     """
     from pathlib import Path  # slow to load
@@ -157,7 +157,9 @@ def write_whole(path: str, data: bytes) -> None:
         if exists:
             beside.chmod(stat.S_IMODE(place.stat().st_mode))
         beside.replace(place)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             beside.unlink()
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, path) from None  # of the same kind
         raise
