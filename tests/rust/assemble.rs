@@ -133,7 +133,8 @@ proptest! {
         assert_packs(packer, &chunks, &counter)?;
     }
 
-    /// The text begins as before, up to the first chunk that is gone.
+    /// The text begins as before, up to the first chunk that is gone. No chunk gets
+    /// lost.
     #[test]
     fn what_is_sticky_stays(chunks in chunks(), template in templates(), query in "(tea|word)?") {
         let packer = Packer::new(200).template(template).order(Order::Sticky);
@@ -147,6 +148,7 @@ proptest! {
         if let Some(gone) = old.get(same) {
             prop_assert!(!new.contains(gone));
         }
+        prop_assert_eq!(chunks.len(), new.len() + after.dropped.len());
     }
 }
 

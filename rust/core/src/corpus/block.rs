@@ -106,7 +106,8 @@ impl Packed<'_> {
         if self.count == 0 {
             return None;
         }
-        let bytes = self.bytes.get(self.from / 8..)?.first_chunk()?;
+        let at = self.from / 8;
+        let bytes = self.bytes.get(at..at + 8)?.first_chunk()?;
         let posting = u64::from_le_bytes(*bytes) >> (self.from % 8);
         let low = |number: u64, bits: u32| {
             #[allow(clippy::cast_possible_truncation)] // at most 32 bits

@@ -26,6 +26,20 @@ impl<'a> Norms<'a> {
         self.lengths
     }
 
+    /// Reads the lengths of the chunks of a window, all at once: a list that asks
+    /// for one here and there waits for memory each time.
+    pub(super) fn fetch(&self, start: u32, end: u32) {
+        let lengths = &self.lengths[start as usize..end as usize];
+        let each_line = lengths.iter().step_by(16);
+        std::hint::black_box(each_line.fold(0, |all, length| all | length));
+    }
+
+    /// Returns the norms of the chunks of a window.
+    pub(super) fn near(&self, start: u32, end: u32) -> Near<'_> {
+        let lengths = &self.lengths[start as usize..end as usize];
+        Near { norms: self, lengths, known: &self.known, most: self.k1 + 1.0 }
+    }
+
     fn compute(&self, length: u32) -> f64 {
         self.k1 * ((1.0 - self.b) + self.b * (f64::from(length) / self.average))
     }
@@ -41,8 +55,7 @@ impl<'a> Norms<'a> {
     /// Returns what a term counts that occurs so often in a chunk of that norm.
     #[inline]
     pub(super) fn saturated(&self, count: u32, norm: f64) -> f64 {
-        let count = f64::from(count);
-        (count * (self.k1 + 1.0)) / (count + norm)
+        saturated(count, self.k1 + 1.0, norm)
     }
 
     /// Returns what a term counts that occurs so often in a chunk; None if there
@@ -58,4 +71,33 @@ impl<'a> Norms<'a> {
     pub(super) fn of(&self, chunk: u32) -> Option<f64> {
         self.lengths.get(chunk as usize).map(|&length| self.of_length(length))
     }
+}
+
+/// The norms of the chunks of a window: what is asked for often, beside each
+/// other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near<'a> {
+    norms: &'a Norms<'a>,
+    lengths: &'a [u32],
+    known: &'a [f64],
+    most: f64,
+}
+
+impl Near<'_> {
+    /// Returns what [`Norms::part`] does for the chunk at a place of the window.
+    #[inline]
+    pub(super) fn part(self, count: u32, at: usize) -> Option<f64> {
+        let &length = self.lengths.get(at)?;
+        let norm = match self.known.get(length as usize) {
+            Some(&norm) => norm,
+            None => self.norms.compute(length),
+        };
+        Some(saturated(count, self.most, norm))
+    }
+}
+
+#[inline]
+fn saturated(count: u32, most: f64, norm: f64) -> f64 {
+    let count = f64::from(count);
+    (count * most) / (count + norm)
 }

@@ -205,13 +205,14 @@ impl<'a> Sums<'a> {
     ) {
         match adder {
             Running::Term { weight, cursors } => {
+                let (weight, near) = (*weight, self.norms.near(start, end));
                 if let [cursor] = cursors.as_mut_slice() {
-                    cursor.read_until(end, |found| {
-                        let score = scores.get_mut(found.chunk.wrapping_sub(start) as usize);
-                        if let Some(score) = score
-                            && let Some(part) = self.norms.part(found.count, found.chunk)
+                    cursor.read_until(end, move |found| {
+                        let at = found.chunk.wrapping_sub(start) as usize;
+                        if let Some(score) = scores.get_mut(at)
+                            && let Some(part) = near.part(found.count, at)
                         {
-                            *score += *weight * part;
+                            *score += weight * part;
                         }
                     });
                     return;
@@ -228,10 +229,10 @@ impl<'a> Sums<'a> {
                         }
                     });
                 }
-                for &at in &touched[..found_some] {
-                    let count = std::mem::take(&mut counts[at as usize]);
-                    if let Some(part) = self.norms.part(count, start + at) {
-                        scores[at as usize] += *weight * part;
+                for at in touched[..found_some].iter().map(|&at| at as usize) {
+                    let count = std::mem::take(&mut counts[at]);
+                    if let Some(part) = near.part(count, at) {
+                        scores[at] += weight * part;
                     }
                 }
             }

@@ -25,11 +25,17 @@ use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, unsortable};
 use crate::reading::Measures;
 
-/// How many chunks are expected to be kept before one was looked at.
-const EXPECTED: usize = 64;
+/// How many chunks tell how many the room takes, before one was looked at.
+const ASKED: u64 = 64;
 
-/// The smallest number of chunks in a batch; eight times as many after one of
-/// which none was kept.
+/// How many chunks are expected to be kept at least and at most, before one was
+/// looked at. A batch of few would leave room, for which the corpus is searched
+/// again.
+const EXPECTED: [usize; 2] = [64, 512];
+
+/// The smallest number of chunks in a batch; 64 times as many after one of which
+/// none was kept, as to search the corpus once more takes longer than to look at
+/// them.
 const FEWEST: usize = 16;
 
 /// How many chunks are counted before the host may stop the work.
@@ -164,7 +170,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     ) -> Result<(), H::Error> {
         self.trail = Some(Trail { first: self.unseen(meter), events: Vec::new(), ranked: 0 });
         let whole = meter.available(self);
-        let (mut expected, mut fewest) = (EXPECTED, FEWEST);
+        let (mut expected, mut fewest) = (self.expected(meter, ranks.count), FEWEST);
         let (mut after, mut seen) = (None, Vec::new());
         loop {
             let filter = self.filter(meter);
@@ -212,7 +218,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             let more = left.saturating_mul(kept as u64).checked_div(whole.saturating_sub(left));
             expected = usize::try_from(more.unwrap_or_default()).unwrap_or(usize::MAX);
             if kept == before {
-                fewest = fewest.saturating_mul(8);
+                fewest = fewest.saturating_mul(64);
             }
         }
         if let Order::Scores(later) = ranks.order {
@@ -222,6 +228,21 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
             trail.ranked = self.admitted.dropped.index.len();
         }
         Ok(())
+    }
+
+    /// Returns how many chunks the room takes if they are as long as some of all
+    /// parts of the corpus.
+    fn expected<M: Meter<B, H>>(&self, meter: &M, count: u32) -> usize {
+        let measures = self.measures.lent();
+        #[allow(clippy::cast_possible_truncation)] // below `count`
+        let places = (0..ASKED).map(|nth| (nth * u64::from(count) / ASKED) as u32);
+        let known = places.filter_map(|at| measures.get(at)).filter(|&size| size < u32::MAX);
+        let (sum, asked) =
+            known.fold((0, 0), |(sum, asked), size| (sum + u64::from(size), asked + 1));
+        let room = u64::from(self.unseen(meter).limit());
+        let expected = (room * asked).checked_div(sum).unwrap_or(u64::MAX);
+        let [least, most] = EXPECTED;
+        usize::try_from(expected).unwrap_or(most).clamp(least, most)
     }
 
     /// Returns how many chunks to ask for where so many are expected to be kept:

@@ -6,6 +6,7 @@
 
 use super::{Adder, Rank, Running, Sums, WINDOW, Window};
 use crate::rank::sortable;
+use crate::wide::with_widest;
 
 /// Up to so many chunks of a window are sought in a list one by one.
 const SOUGHT: usize = 16;
@@ -63,7 +64,7 @@ impl<'a> Sums<'a> {
         let mut bounds: Vec<MayAdd> = Vec::with_capacity(running.len());
         let (mut chosen, mut rest): (Vec<u32>, Vec<f64>) = (Vec::new(), Vec::new());
         // What each adder gives the chosen chunks of a window.
-        let mut parts = vec![0.0; running.len().min(PARTED) * WINDOW as usize];
+        let mut parts = Vec::new();
         for (start, end) in self.windows() {
             bounds.clear();
             for (at, (adder, &size)) in running.iter_mut().zip(&sizes).enumerate() {
@@ -90,6 +91,7 @@ impl<'a> Sums<'a> {
             }
             let (minor, major) = bounds.split_at(rest.len() - 1);
             window.begin(start, end);
+            self.norms.fetch(start, end);
             let read: u64 = major.iter().map(|bound| sizes[bound.at]).sum();
             if rest[minor.len()] == 0.0 || 2 * read > all || running.len() > PARTED {
                 for adder in &mut running {
@@ -104,6 +106,7 @@ impl<'a> Sums<'a> {
                 }
                 continue;
             }
+            parts.resize(running.len() * WINDOW as usize, 0.0);
             for &MayAdd { at, .. } in major {
                 saved[at].go_to(&running[at]);
                 self.add(&mut running[at], &mut window);
@@ -149,17 +152,31 @@ impl<'a> Sums<'a> {
 }
 
 impl Window {
-    /// Chooses the chunks whose sums are above `least`. No branch depends on one,
-    /// as none could be foreseen.
+    /// Chooses the chunks whose sums are above `least`.
     fn choose(&self, chosen: &mut Vec<u32>, least: f64) {
+        let mut above = [0; WINDOW as usize];
+        write_above(&self.scores, least, &mut above);
         chosen.clear();
-        chosen.resize(self.scores.len(), 0);
-        let mut kept = 0;
-        for (chunk, &sum) in (self.start..).zip(&self.scores) {
-            chosen[kept] = chunk;
-            kept += usize::from(sum > least);
+        for (first, eight) in (self.start..).step_by(8).zip(above.as_chunks().0) {
+            let mut bits = u64::from_le_bytes(*eight);
+            while bits != 0 {
+                chosen.push(first + bits.trailing_zeros() / 8);
+                bits &= bits - 1;
+            }
         }
-        chosen.truncate(kept);
+    }
+}
+
+/// Writes 1 for each sum that is above `least`, else 0.
+fn write_above(sums: &[f64], least: f64, above: &mut [u8]) {
+    with_widest!(set_above(sums: &[f64], least: f64, above: &mut [u8]));
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled anew for each set of instructions
+fn set_above(sums: &[f64], least: f64, above: &mut [u8]) {
+    for (above, &sum) in above.iter_mut().zip(sums) {
+        *above = (sum > least).into();
     }
 }
 
