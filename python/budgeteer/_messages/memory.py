@@ -113,7 +113,8 @@ class Contents:
 
     def __init__(self, messages: Sequence[Any] = ()) -> None:
         self._copies: list[Any] = []
-        self._numbers: dict[int, bytes] = {}  # of messages with numbers, whose types matter
+        # Of messages with numbers, whose types matter; empty where only the order of fields does.
+        self._numbers: dict[int, bytes] = {}
         self._add(messages)
 
     def __len__(self) -> int:
@@ -130,7 +131,8 @@ class Contents:
         try:
             self._copies[i] = _copied(message, numbers)
             if numbers:
-                self._numbers[i] = marshal.dumps(self._copies[i], 2)
+                is_order = all(number is None for number in numbers)
+                self._numbers[i] = b"" if is_order else marshal.dumps(self._copies[i], 2)
         except ValueError:
             self._copies[i] = object()  # it may hide a change: equal to nothing
 
@@ -190,14 +192,21 @@ class Contents:
         return is_same and (i not in self._numbers or self._has_numbers(i, message))
 
     def _has_numbers(self, i: int, message: Any) -> bool:
+        """Return whether an equal message is also written alike."""
         try:
+            if not self._numbers[i]:
+                return _is_ordered(self._copies[i], message)
             return marshal.dumps(message, 2) == self._numbers[i]
         except ValueError:
             return False
 
 
 def _copied(value: Any, numbers: list[object], depth: int = 0) -> Any:
-    """Return a copy of a value of JSON's types, and note its numbers; else raise ValueError."""
+    """
+    Return a copy of a value of JSON's types; else raise ValueError.
+
+    Its numbers are noted, and None where the order of fields may matter, as in arguments of calls.
+    """
     kind = type(value)
     if kind is str or value is None:
         return value
@@ -209,7 +218,22 @@ def _copied(value: Any, numbers: list[object], depth: int = 0) -> Any:
     if kind is dict:
         if not all(type(key) is str for key in value):
             raise ValueError
+        if len(value) > (1 if depth else 2):  # a role and a content are written in one order
+            numbers.append(None)
         return {key: _copied(item, numbers, depth + 1) for key, item in value.items()}
     if kind is list or kind is tuple:
         return kind([_copied(item, numbers, depth + 1) for item in value])
     raise ValueError
+
+
+def _is_ordered(copied: Any, value: Any) -> bool:
+    """Return whether the fields of two equal values stand in the same order, at every depth."""
+    if isinstance(copied, dict):
+        if [*copied] != [*value]:
+            return False
+        pairs = zip(copied.values(), value.values(), strict=True)
+    elif isinstance(copied, (list, tuple)):
+        pairs = zip(copied, value, strict=True)
+    else:
+        return True
+    return all(_is_ordered(one, other) for one, other in pairs)

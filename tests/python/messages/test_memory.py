@@ -13,6 +13,11 @@ def said(role, text):
     return {"role": role, "content": text}
 
 
+def count_order(text):
+    """Count the characters before the last colon: another count for fields in another order."""
+    return len(text.rpartition(":")[0] or text)
+
+
 def test_a_number_of_another_type_is_counted_anew():
     """1, 1.0 and True are equal, and other texts in a prompt."""
     given = {"a": 1}
@@ -23,6 +28,24 @@ def test_a_number_of_another_type_is_counted_anew():
         given["a"] = value
         sent = trim_messages(history, 500, previous=sent, counter=len)
         assert count_messages(sent, counter=len) == sent.total_tokens
+
+
+def test_fields_in_another_order_are_counted_anew():
+    """Equal arguments of a call are another text where their order is another, as from a store."""
+    given = {"path": "tea.txt", "mode": "r"}
+    use = {"type": "tool_use", "id": "x", "name": "read", "input": given}
+    item = {"type": "web_search_call", "id": "x", "status": "completed", "query": "tea"}
+    other_use = {**use, "input": dict(reversed(given.items()))}
+    for message, other in (
+        ({"role": "assistant", "content": [use]}, {"role": "assistant", "content": [other_use]}),
+        (item, dict(reversed(item.items()))),
+    ):
+        history = [said("user", "a"), message]
+        sent = trim_messages(history, 500, previous=[], counter=count_order)
+        history[1] = other
+        again = trim_messages(history, 500, previous=sent, counter=count_order)
+        assert again.total_tokens == count_messages(again, counter=count_order)
+        assert again.total_tokens != sent.total_tokens
 
 
 def test_what_cannot_be_compared_is_counted_anew():
