@@ -10,6 +10,9 @@ from budgeteer import _external
 from budgeteer._backend import backend
 from budgeteer.errors import CounterError, InvalidArgumentError
 
+IN_A_FOLDER = ("tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model")
+"""The files of a folder that may be its tokenizer, the best first; then those of tiktoken."""
+
 _KEPT = 4
 """How many files are kept in memory, of those that were read last: each takes some 20 MB."""
 
@@ -52,8 +55,20 @@ def _missing(name: str) -> InvalidArgumentError:
 
 def opened(path: str) -> Any:
     """Return the tokenizer at the absolute *path*, from memory if the file is as it was."""
-    status = os.stat(_external.tokenizer_json(path) or path)
+    status = os.stat(_file_of(path))
     return _open(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+def _file_of(path: str) -> str:
+    """Return the file that is read: a folder stays as it was while a file in it is written."""
+    if not os.path.isdir(path):
+        return path
+    files = (os.path.join(path, name) for name in IN_A_FOLDER)
+    found = next(filter(os.path.isfile, files), None)
+    if found is None:
+        ranks = [name for name in os.listdir(path) if name.endswith(".tiktoken")]
+        found = os.path.join(path, min(ranks, default=""))
+    return found
 
 
 @lru_cache(maxsize=_KEPT)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from budgeteer._count import model_names
+from budgeteer._count.files import IN_A_FOLDER
 from budgeteer._files import reason
 from budgeteer.errors import CounterError
 
@@ -20,7 +21,6 @@ VARIABLE = "BUDGETEER_TOKENIZERS"
 
 _NAME_MAX = 200  # bytes, which file systems allow
 _ENDINGS = (".json", ".model", ".tiktoken")
-_IN_A_SNAPSHOT = ("tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model")
 
 
 def path_of(names: list[str]) -> str | None:
@@ -100,5 +100,5 @@ def _snapshots(model: Path) -> Iterator[Path]:
         main = ""
     folders.sort(key=lambda folder: folder.name != main)
     for folder in folders:
-        if any(folder.joinpath(file).is_file() for file in _IN_A_SNAPSHOT):
+        if any(folder.joinpath(file).is_file() for file in IN_A_FOLDER):
             yield folder

@@ -203,6 +203,19 @@ def test_a_file_that_changes(tmp_path):
     assert second == behind.count_batch(TEXTS).tolist()
 
 
+@needs_native
+@pytest.mark.parametrize("name", ["tokenizer.model", "tekken.json", "tea.tiktoken"])
+def test_a_file_that_changes_in_a_folder(tmp_path, name):
+    """A file is read again, too, where its folder was asked for: that stays as it was."""
+    path = tmp_path / name
+    for file in ("pieces.model", "pieces-prefix.model", "tekken.json"):
+        path.write_bytes((FILES / file).read_bytes())
+        behind = get_counter(f"file:{tmp_path}")
+        counts = next(case for case in CASES["files"] if case["file"] == file)["counts"]
+
+        assert counts == behind.count_batch(TEXTS).tolist()
+
+
 def test_a_file_is_read_once(monkeypatch):
     """A file that was read stays in memory."""
     name = f"file:{FILES / 'llama3.json'}"
