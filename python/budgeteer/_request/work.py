@@ -52,6 +52,10 @@ _REASONS = {
 _WITH_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 """What providers refuse in a request without tools."""
 
+_INSTRUCTIONS = ("system", "instructions", "system_instruction", "systemInstruction")
+_LEADING = (*_INSTRUCTIONS, "tools", "functions", "config")
+"""What a provider reads before the messages."""
+
 _IS_EXACT, _MEDIA_BASIS = attrgetter("is_exact"), attrgetter("media_basis")
 
 _BY_TEMPLATE = Frame("bound", SOURCE, special=0, has_role=False, per_name=0, reply=0)
@@ -443,8 +447,7 @@ class Work:
         if self.previous is None:
             return 0
         before = self.previous.request
-        names = ("system", "instructions", "tools", "functions", "config", "systemInstruction")
-        if any(request.get(name) != before.get(name) for name in names):
+        if any(request.get(name) != before.get(name) for name in _LEADING):
             return 0
         key = self.reading.key
         count = stable(_listed(request[key]), _listed(before.get(key, ())))

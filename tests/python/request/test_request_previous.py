@@ -231,6 +231,49 @@ def test_a_message_that_was_changed_is_counted_anew():
         previous = fitted
 
 
+def test_arguments_in_another_order_are_counted_anew():
+    """Equal arguments of a call are another text where their order is another, as from a store."""
+
+    def count(text):
+        return len(text.rpartition(":")[0] or text)  # the last field by its name alone
+
+    arguments = {"path": "tea.txt", "mode": "r"}
+    use = {"type": "tool_use", "id": "x", "name": "read", "input": arguments}
+    request = {"messages": [said("tea"), {"role": "assistant", "content": [use]}]}
+    options, previous = {"context_window": 900, "counter": count}, None
+    for _ in range(2):
+        previous = fit_request(request, previous=previous, **options)
+    use["input"] = dict(reversed(arguments.items()))
+    fitted = fit_request(request, previous=previous, **options)
+
+    assert fitted.total_tokens == fit_request(request, **options).total_tokens
+    assert fitted.total_tokens != previous.total_tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("system", "messages"),
+        ("instructions", "input"),
+        ("system_instruction", "contents"),
+        ("systemInstruction", "contents"),
+        ("config", "contents"),
+    ],
+)
+def test_other_instructions_are_another_beginning(name, key):
+    """Where the instructions changed, a provider's cache has nothing of the request."""
+
+    def request(instructions, count):
+        content = {"parts": [{"text": "tea"}]} if key == "contents" else {"content": "tea"}
+        given = {"system_instruction": instructions} if name == "config" else instructions
+        return {name: given, key: [{"role": "user", **content}] * count}
+
+    before = fit_request(request("Be brief.", 1), context_window=900)
+    for instructions, is_same in (("Be brief.", True), ("Be polite.", False)):
+        fitted = fit_request(request(instructions, 2), context_window=900, previous=before)
+        assert (fitted.report.stable_prefix_tokens > 0) is is_same
+
+
 def test_a_request_that_became_shorter():
     """Messages that went, and others in their places, are counted as they are."""
     messages = [{"role": "user", "content": f"question {i} " * (i + 1)} for i in range(9)]
