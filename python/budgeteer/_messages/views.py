@@ -39,6 +39,8 @@ _CALL_BLOCKS = {"tool_call", "function_call", "invalid_tool_call"}
 """The kinds of a LangChain message's blocks that hold its calls."""
 _SENT_BACK = ("reasoning", "__gemini_function_call_thought_signatures__")
 """Where LangChain's messages have what only its provider can read, and gets back."""
+_SEALED = ("text", "thinking", "image", "image_url")
+"""The kinds of blocks whose thought signature is not among what counts of them."""
 _RESPONSE_TEXTS = ("output", "result", "error")
 """The keys of a Gemini function's response that hold all of it, where there is only one."""
 
@@ -107,6 +109,8 @@ def _from_langchain(message: Any) -> dict[str, Any]:
     role = getattr(message, "role", None)
     role = role if isinstance(role, str) else _LANGCHAIN.get(message.type, message.type)
     content = message.content
+    if isinstance(content, list):
+        content = _with_seals(message, content)
     fields: dict[str, Any] = {"role": role, "content": content}
     if isinstance(getattr(message, "name", None), str):
         fields["name"] = message.name
@@ -132,6 +136,24 @@ def _from_langchain(message: Any) -> dict[str, Any]:
         if isinstance(message.additional_kwargs.get(key), Mapping):
             fields[key] = message.additional_kwargs[key]
     return fields
+
+
+def _with_seals(message: Any, content: list[Any]) -> list[Any]:
+    """Return the blocks of a message with Gemini's thought signatures as those of parts."""
+    told = message.response_metadata
+    provider = told.get("model_provider") if isinstance(told, Mapping) else None
+    is_google = isinstance(provider, str) and provider.startswith("google")
+
+    def sealed(block: Any) -> Any:
+        if not isinstance(block, dict) or block.get("type") not in _SEALED:
+            return block
+        extras = block.get("extras")
+        seal = extras.get("signature") if isinstance(extras, Mapping) else None
+        if seal is None and is_google:  # Anthropic's, beside a text, is a mere seal
+            seal = block.get("signature") if block.get("thinking") else None
+        return block if seal is None else {**block, "thought_signature": _text(seal)}
+
+    return [sealed(block) for block in content]
 
 
 def _list(message: Any, name: str) -> Iterable[Any]:

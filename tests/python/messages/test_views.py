@@ -277,6 +277,25 @@ def test_reasoning_of_frameworks_that_only_its_provider_reads():
     assert [] == [message for message in given if count_messages([message]) < least]
 
 
+@pytest.mark.parametrize("kind", ["text", "thinking"])
+def test_a_thought_signature_in_a_block_of_langchain_costs(kind):
+    """LangChain sends those of Google's answers back, beside a text as without one."""
+    seal = base64.b64encode(b"seal" * 30).decode()
+    told = {"model_provider": "google_genai"}
+    plain = {"type": kind, kind: "So."}
+
+    def cost(part, **fields):
+        return count_messages([langchain(content=[part], **fields)], model="gemini-3.1-pro")
+
+    signed = cost({**plain, "extras": {"signature": seal}})
+    assert get_counter("gemini-3.1-pro").count(seal) == signed - cost(plain)
+    assert cost(plain).is_exact
+    assert not signed.is_exact
+    beside = {**plain, "signature": seal}
+    assert cost(plain) == cost(beside) == cost(beside, response_metadata={"model_provider": 3})
+    assert (signed if kind == "thinking" else cost(plain)) == cost(beside, response_metadata=told)
+
+
 def test_calls_of_langchain_that_could_not_be_read():
     """They are sent as calls too, with the arguments as they are; each is counted once."""
     calls = [{"id": "a", "name": "read", "args": {"path": "b"}}]
