@@ -151,7 +151,7 @@ def _with_seals(message: Any, content: list[Any]) -> list[Any]:
         seal = extras.get("signature") if isinstance(extras, Mapping) else None
         if seal is None and is_google:  # Anthropic's, beside a text, is a mere seal
             seal = block.get("signature") if block.get("thinking") else None
-        return block if seal is None else {**block, "thought_signature": _text(seal)}
+        return block if seal is None else {**block, "thought_signature": plain_text(seal)}
 
     return [sealed(block) for block in content]
 
@@ -167,6 +167,11 @@ def _from_llamaindex(message: Any) -> dict[str, Any]:
     has_calls = any(part.get("type") == "tool_use" for part in fields["content"])
     kept = () if has_calls else ("tool_calls", "function_call")
     _take(fields, message.additional_kwargs, (*kept, "tool_call_id", "name"))
+    seals = message.additional_kwargs.get("thought_signatures")
+    if isinstance(seals, (list, tuple)) and any(seals):  # Gemini's, of the blocks in their order
+        fields["thought_signatures"] = [*map(plain_text, seals)]
+        for part in fields["content"]:  # the same once more
+            part.pop("thought_signature", None)
     return fields
 
 
@@ -182,6 +187,8 @@ def _block(block: Any) -> dict[str, Any]:
         seal = more.get("encrypted_content")
         if seal is not None:  # OpenAI's, beside a summary of it
             thought["thought_signature" if block.content else "signature"] = seal
+        if more.get("thought_signature") is not None:
+            thought["thought_signature"] = plain_text(more["thought_signature"])
         return thought
     if kind == "tool_call":
         return {
@@ -199,7 +206,9 @@ def _block(block: Any) -> dict[str, Any]:
     data = getattr(block, kind, None) if kind in ("image", "audio", "video") else None
     data = getattr(block, "data", None) if kind == "document" else data
     url = getattr(block, "url", None)
-    source = {"data": _text(data)} if data is not None else {"type": "url", "url": str(url or "")}
+    source = (
+        {"data": plain_text(data)} if data is not None else {"type": "url", "url": str(url or "")}
+    )
     part: dict[str, Any] = {"type": str(kind), "source": source}
     if kind == "image" and getattr(block, "detail", None):
         part["detail"] = block.detail
@@ -299,7 +308,7 @@ def _part(value: object) -> dict[str, Any]:
     if made["type"] != "part":  # else it is among its fields
         for key in _SIGNATURES:
             if key in part:
-                made["thought_signature"] = _text(part[key])
+                made["thought_signature"] = plain_text(part[key])
     return made
 
 
@@ -324,7 +333,7 @@ def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": kind, kind: part["text"]}
     if not part:  # an empty text, as a section without chunks leaves
         return {"type": "text", "text": ""}
-    return {"type": "part", **{key: _text(inner) for key, inner in part.items()}}
+    return {"type": "part", **{key: plain_text(inner) for key, inner in part.items()}}
 
 
 def _inner(part: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -366,11 +375,11 @@ def _gemini_media(blob: Mapping[str, Any]) -> dict[str, Any]:
     kind = kind if kind in ("image", "audio", "video") else "document"
     data = blob.get("data")
     url = blob.get("file_uri") or blob.get("fileUri") or ""
-    source = {"type": "url", "url": url} if data is None else {"data": _text(data)}
+    source = {"type": "url", "url": url} if data is None else {"data": plain_text(data)}
     return {"type": kind, "source": {**source, "media_type": mime}}
 
 
-def _text(value: Any) -> Any:
+def plain_text(value: Any) -> Any:
     """Return bytes as base64, anything else as it is."""
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode("ascii")

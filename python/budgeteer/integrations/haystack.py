@@ -17,7 +17,7 @@ from budgeteer import _validate
 from budgeteer._messages.messages import chosen, count_tools, model_name
 from budgeteer._messages.shapes import mapping
 from budgeteer._messages.trim import Trimmed, trim_messages
-from budgeteer._messages.views import result_texts
+from budgeteer._messages.views import plain_text, result_texts
 from budgeteer._pack.packer import Packer
 from budgeteer._pack.template import Prompt
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
@@ -451,7 +451,16 @@ def _chunk(document: Document) -> dict[str, Any]:
 def _views(messages: list[ChatMessage]) -> list[dict[str, Any]]:
     """Return messages as Haystack sends them to OpenAI, results of several parts as they are."""
     found = listed("messages", messages, ChatMessage)
-    return [_result_view(message) or _with_reasoning(message) for message in found]
+    return [_result_view(message) or _with_seals(message) for message in found]
+
+
+def _with_seals(message: ChatMessage) -> dict[str, Any]:
+    """Return a message with the thought signatures that Gemini gets back."""
+    shown, given = _with_reasoning(message), message.meta.get("thought_signatures")
+    if not isinstance(given, (list, tuple)) or shown["role"] != "assistant":
+        return shown
+    seals = [one.get("signature") for one in given if isinstance(one, Mapping)]
+    return {**shown, "thought_signatures": [*map(plain_text, seals)]}
 
 
 def _with_reasoning(message: ChatMessage) -> dict[str, Any]:

@@ -265,6 +265,18 @@ def test_reasoning_counts():
         assert BudgetCompactor("gpt-4o").compact(asked, 5_000) is None
 
 
+@pytest.mark.parametrize("seal", [b"AbC9+/xYz1" * 300, "AbC9+/xYz1" * 300])
+def test_thought_signatures_count(seal):
+    """Haystack sends those of Gemini's answers back, which it keeps beside the message."""
+    seals = [{"part_index": 0, "has_text": True, "signature": seal}]
+    told = ChatMessage.from_assistant("Rye.", meta={"thought_signatures": seals})
+    asked = [ChatMessage.from_user("Which?"), told, ChatMessage.from_user("And tea?")]
+
+    assert BudgetTokenCounter("gemini-3.1-pro").count(asked) > 900
+    assert asked[2:] == BudgetCompactor("gemini-3.1-pro").compact(asked, 500)
+    assert BudgetCompactor("gemini-3.1-pro").compact(asked, 9_000) is None
+
+
 @pytest.mark.filterwarnings("ignore:'CompactionHook' is an experimental")
 def test_in_an_agent():
     """What reaches an agent's model is within the window, call after call."""

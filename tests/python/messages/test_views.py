@@ -277,6 +277,25 @@ def test_reasoning_of_frameworks_that_only_its_provider_reads():
     assert [] == [message for message in given if count_messages([message]) < least]
 
 
+@pytest.mark.parametrize("sealed", [b"seal" * 30, base64.b64encode(b"seal" * 30).decode()])
+def test_thought_signatures_of_llamaindex_cost_once(sealed):
+    """LlamaIndex has those of Google's answers beside its blocks, and some in these as well."""
+
+    def cost(seals, **more):
+        said = block("thinking", content="So.", additional_information=more)
+        kwargs = {"thought_signatures": seals}
+        message = Fields(role="assistant", blocks=[said], additional_kwargs=kwargs)
+        return count_messages([message], model="gemini-3.1-pro")
+
+    text = base64.b64encode(b"seal" * 30).decode()
+    least = get_counter("gemini-3.1-pro").count(text)
+    assert [least, least, least] == [
+        cost([sealed]) - cost([]),
+        cost([None], thought_signature=sealed) - cost([]),
+        cost([sealed], thought_signature=sealed) - cost([]),
+    ]
+
+
 @pytest.mark.parametrize("kind", ["text", "thinking"])
 def test_a_thought_signature_in_a_block_of_langchain_costs(kind):
     """LangChain sends those of Google's answers back, beside a text as without one."""
