@@ -105,6 +105,10 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         declared = next((key for key in _DECLARATIONS if fields.get(key)), None)
         if declared is not None:
             plain += _validate.batch(f"{where}[{declared!r}]", fields[declared])
+            # What the provider runs may stand beside them.
+            others = {key: of for key, of in fields.items() if of is not None and key != declared}
+            if others:
+                run.append(others)
         elif any(key in fields for key in ("function", "input_schema", "parameters")) or (
             fields.get("type") in (None, "function") and "name" in fields
         ):

@@ -95,6 +95,18 @@ def test_a_choice_of_tools(choice, more):
     assert tokens("tools", free) + more == tokens("tools", chosen)
 
 
+@pytest.mark.parametrize("key", ["functionDeclarations", "function_declarations"])
+def test_what_google_runs_beside_declarations(key):
+    """A tool of Gemini's may hold both, and both are counted."""
+    declared = {key: [{"name": "read", "description": "Read a file"}]}
+    search = {"googleSearch": {"excludeDomains": ["a.example"]}}
+    both, apart, one = (
+        tokens("tools", {"contents": "Hi", "config": {"tools": tools}})
+        for tools in ([{**declared, **search}], [declared, search], [{**declared, "other": None}])
+    )
+    assert both == apart > one + 1500
+
+
 def test_a_schema_of_objects():
     """A part of a schema that is an object counts as its fields; what JSON has not is refused."""
     plain = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
