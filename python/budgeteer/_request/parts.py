@@ -6,7 +6,7 @@ import json
 import marshal
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 from budgeteer import _validate
 from budgeteer._messages.frames import OPENAI, Frame, Rule
@@ -172,7 +172,13 @@ def _schema(reading: Reading) -> object:
     """Return the schema of the answer with its name, None without."""
     if reading.provider == "gemini":
         names = ("response_json_schema", "responseJsonSchema", "response_schema", "responseSchema")
-        return _of_class(reading.option(*names))
+        given = _of_class(reading.once(*names))
+        if given is not None and fields_of(given) is None:
+            raise InvalidArgumentError(
+                "request's schema of the answer must be a mapping or a type, not "
+                f"{_validate.type_name(given)}"
+            )
+        return given
     if reading.provider == "openai_responses":
         given = (fields_of(reading.option("text")) or {}).get("format")
         given = reading.option("text_format") if given is None else given
@@ -191,9 +197,31 @@ def _schema(reading: Reading) -> object:
 
 
 def _of_class(value: Any) -> Any:
-    """Return the schema of a class of pydantic, anything else as it is."""
+    """Return the schema of a type, as of a class of pydantic; anything else as it is."""
     schema = getattr(value, "model_json_schema", None)
-    return schema() if isinstance(value, type) and callable(schema) else value
+    if isinstance(value, type) and callable(schema):
+        return schema()
+    is_type = isinstance(value, type) or get_origin(value) is not None
+    return _of_type(value) if is_type else value
+
+
+def _of_type(value: Any) -> Any:
+    """Return the schema of such a type as ``list[Model]``, which clients write by pydantic."""
+    try:
+        from pydantic import TypeAdapter  # which they have installed
+
+        return TypeAdapter(value).json_schema()
+    except (
+        ImportError,
+        NameError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ):  # pydantic's are of these
+        raise InvalidArgumentError(
+            "request's schema of the answer must be one that pydantic can write, not "
+            f"{value!r:.80}"
+        ) from None
 
 
 def _shown_as(value: Any) -> object:

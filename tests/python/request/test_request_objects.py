@@ -1,12 +1,15 @@
 """Objects of the APIs' packages and of frameworks, masked and cut in their own types."""
 
 import warnings
+from enum import Enum
 
 import pytest
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
+from pydantic import BaseModel, TypeAdapter
 
 from budgeteer import fit_request
+from budgeteer.errors import InvalidArgumentError
 from budgeteer.window import count_messages
 
 with warnings.catch_warnings():
@@ -155,6 +158,57 @@ def test_gemini():
     contents[2] = genai.Content(role="user", parts=[genai.Part(function_response=structured)])
     cut = fitted({"contents": contents}, 60).request["contents"][2]
     assert ["output"] == [*cut.parts[0].function_response.response]
+
+
+class Dish(BaseModel):
+    """A dish and what it takes."""
+
+    name: str
+    steps: list[str]
+
+
+class Kind(Enum):
+    """What a dish is."""
+
+    SOUP = "soup"
+    CAKE = "cake"
+
+
+SCHEMAS = {
+    "a list": (list[Dish], ["name", "steps", "items"]),
+    "one of two": (Dish | None, ["name", "steps", "null"]),
+    "an enum": (Kind, ["soup", "cake"]),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+@pytest.mark.parametrize("wrap", [dict, genai.GenerateContentConfig])
+def test_a_type_for_the_answer_of_gemini(kind, wrap):
+    """Google's client sends the whole schema of such a type, so all of it counts."""
+    given, words = SCHEMAS[kind]
+    config = wrap(response_schema=given)
+
+    plain = {"response_schema": TypeAdapter(given).json_schema()}
+    assert all(word in str(plain) for word in words)
+    counts = [
+        fit_request({"contents": "Go.", "config": found}, context_window=999).total_tokens
+        for found in (config, plain)
+    ]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"response_schema": list["Nothing"]}, "schema of the answer must be one that pydantic"),  # noqa: F821
+        ({"response_schema": 3}, "must be a mapping or a type, not int"),
+        ({"responseJsonSchema": {}, "response_schema": {}}, "only one of 'responseJsonSchema'"),
+    ],
+)
+def test_a_schema_that_says_nothing(config, message):
+    """It is refused, as it would not be counted."""
+    with pytest.raises(InvalidArgumentError, match=message):
+        fit_request({"contents": "Go.", "config": config}, context_window=999)
 
 
 def test_langchain():
