@@ -301,9 +301,13 @@ def _part(value: object) -> dict[str, Any]:
     """Return a part of Gemini's as one of Anthropic's, with its thought signature."""
     if isinstance(value, str):
         return {"type": "text", "text": value}
-    part = {
-        key: inner for key, inner in (fields_of(value) or {}).items() if inner not in (None, "")
-    }
+    fields = fields_of(value)
+    if fields is None:  # nothing of it would be counted
+        raise InvalidArgumentError(
+            f"a part must be a str or a mapping, not {_validate.type_name(value)}; an object must "
+            "have model_dump()"
+        )
+    part = {key: inner for key, inner in fields.items() if inner not in (None, "")}
     made = _kind_of_part(part)
     if made["type"] != "part":  # else it is among its fields
         for key in _SIGNATURES:

@@ -18,11 +18,11 @@ from budgeteer._messages.mask import MASK
 from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.turn import MARKER
-from budgeteer._messages.views import view_of, without_results
+from budgeteer._messages.views import without_results
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
 from budgeteer._request.past import Counted, Past
-from budgeteer._request.read import Reading, read_item, texts_of, with_fields
+from budgeteer._request.read import Reading, placed, read_item, texts_of, with_fields
 from budgeteer._request.result import (
     Action,
     FittedRequest,
@@ -55,6 +55,8 @@ _WITH_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _INSTRUCTIONS = ("system", "instructions", "system_instruction", "systemInstruction")
 _LEADING = (*_INSTRUCTIONS, "tools", "functions", "config")
 """What a provider reads before the messages."""
+
+_SYSTEM = "request's system_instruction"
 
 _IS_EXACT, _MEDIA_BASIS = attrgetter("is_exact"), attrgetter("media_basis")
 
@@ -546,10 +548,10 @@ def _system(reading: Reading) -> Mapping[str, Any] | None:
         return {"role": "system", "content": found}
     parts = found if isinstance(found, (list, tuple)) else [found]
     if len(parts) == 1 and not isinstance(parts[0], str):
-        view = view_of(parts[0])
+        view = placed(_SYSTEM, parts[0])
         if view is not None:
             return {**view.fields, "role": "system"}
-    shown = view_of({"role": "system", "parts": [*parts]})
+    shown = placed(_SYSTEM, {"role": "system", "parts": [*parts]})
     return None if shown is None else shown.fields
 
 
@@ -562,6 +564,8 @@ def _system_cost(costs: MessageCosts, reading: Reading, system: Mapping[str, Any
     if reading.provider != "gemini":
         name = "instructions" if reading.key == "input" else "system"
         message = message.replace("system['content']", f"request[{name!r}]", 1)
+    else:
+        message = message.replace("system['content']", _SYSTEM, 1)
     raise InvalidArgumentError(message)
 
 

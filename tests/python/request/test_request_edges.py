@@ -220,6 +220,35 @@ def test_a_content_of_gemini_with_one_part_beside_a_list():
         ]
 
 
+@pytest.mark.parametrize("part", [3, None, b"tea", ["tea"], object()])
+def test_what_is_no_part_of_gemini(part):
+    """Nothing of it would be counted, so it is refused, by the name of its place."""
+    answer = {"name": "read", "response": {"output": "tea"}, "parts": [part]}
+    contents = [{"role": "user", "parts": [part]}, {"parts": [{"functionResponse": answer}]}]
+    for content in contents:
+        message = r"^contents\[1\]: a part must be a str or a mapping, not "
+        with pytest.raises(InvalidArgumentError, match=message):
+            fitted({"contents": ["Tea?", content]})
+    for instruction in ([part, "Be brief."], {"parts": [part]}):
+        message = r"^request's system_instruction: a part must be"
+        with pytest.raises(InvalidArgumentError, match=message):
+            fitted({"contents": "Tea?", "system_instruction": instruction})
+    message = r"^request's system_instruction\[0\]\['text'\] must be a str, not int"
+    with pytest.raises(InvalidArgumentError, match=message):
+        fitted({"contents": "Tea?", "system_instruction": {"text": 3}})
+
+
+@pytest.mark.parametrize("instruction", [3, True, 1.5, b"Be brief."])
+def test_instructions_of_gemini_that_are_no_text(instruction):
+    """They are refused: they would count as no text."""
+    for request in (
+        {"contents": "Tea?", "systemInstruction": instruction},
+        {"contents": "Tea?", "config": {"system_instruction": instruction}},
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"^request's system_instruction: a part"):
+            fitted(request)
+
+
 def test_a_section_in_a_part_of_gemini_by_itself():
     """Its chunks stand in the text of the part."""
     section = Section("context", query="tea", chunks=["Green tea is mild."])
