@@ -102,7 +102,13 @@ def _is_part(fields: Mapping[str, Any]) -> bool:
     """Return whether these are the fields of a part of Gemini's that stands for a message."""
     if "role" in fields or "type" in fields:
         return False
-    return any(key in fields for key in ("text", *_CALLS, *_RESPONSES, *_MEDIA))
+    known = ("text", *_CALLS, *_RESPONSES, *_MEDIA)
+    return any(key in fields for key in known) or _is_file(fields)
+
+
+def _is_file(fields: Mapping[str, Any]) -> bool:
+    """Return whether these are the fields of what Google's client returns for an upload."""
+    return "uri" in fields and any(key in fields for key in _FILE_TYPES)
 
 
 def _from_langchain(message: Any) -> dict[str, Any]:
@@ -284,6 +290,7 @@ _CALLS = ("function_call", "functionCall")
 _RESPONSES = ("function_response", "functionResponse")
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
+_FILE_TYPES = ("mime_type", "mimeType")
 
 
 def _from_gemini(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,7 +323,7 @@ def _part(value: object) -> dict[str, Any]:
     return made
 
 
-def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 - one for each
     for key in _CALLS:
         if key in part:
             call = _inner(part, key)
@@ -332,6 +339,8 @@ def _kind_of_part(part: Mapping[str, Any]) -> dict[str, Any]:
     for key in _MEDIA:
         if key in part:
             return _gemini_media(_inner(part, key))
+    if _is_file(part):
+        return _gemini_media({**part, "file_uri": part["uri"]})
     if "text" in part:
         kind = "thinking" if part.get("thought") else "text"
         return {"type": kind, kind: part["text"]}

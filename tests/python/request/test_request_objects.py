@@ -160,6 +160,26 @@ def test_gemini():
     assert ["output"] == [*cut.parts[0].function_response.response]
 
 
+@pytest.mark.parametrize("media", ["image/png", "application/pdf", "video/mp4"])
+def test_a_file_that_was_uploaded_to_google(media):
+    """Google's client takes what an upload returned for a part, which counts as its file."""
+    uri = "https://generativelanguage.googleapis.com/v1beta/files/a"
+    file = genai.File(name="files/a", uri=uri, mime_type=media, size_bytes=9)
+    part = genai.Part(file_data=genai.FileData(file_uri=uri, mime_type=media))
+
+    def count(**fields):
+        return fit_request(fields, model="gemini-3.1-pro", context_window=20_000).total_tokens
+
+    asked = {"contents": [file, "What is in it?"]}
+    assert count(contents=[part, "What is in it?"]) == count(**asked) > 1000
+    assert fit_request(asked, context_window=20_000).request is asked
+    for given in ([file, "Be brief."], file):
+        plain = [part, "Be brief."] if given is not file else part
+        config = {"system_instruction": given}
+        told = count(contents="Go.", config=config)
+        assert count(contents="Go.", config={"system_instruction": plain}) == told > 1000
+
+
 class Dish(BaseModel):
     """A dish and what it takes."""
 
