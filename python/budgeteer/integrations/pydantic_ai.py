@@ -34,6 +34,9 @@ _ESCAPES = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\(?:u[0-9a-fA-F]{,3
 _ROOM = r"\n\n\n\n user"
 """What the message of a result's files takes, and the ends of lines that a cut writes, in JSON."""
 
+_SKIPPED = base64.b64encode(b"skip_thought_signature_validator").decode()
+"""What stands for the thought signature of a call to Google that has none."""
+
 _SENDS_RETRIES_AS_RESULTS = hasattr(_parts_of_messages, "RetryFeedbackPart")
 """Whether what asks to call a tool again is sent as a result of it, as in newer versions."""
 
@@ -126,7 +129,8 @@ class BudgetHistory(AbstractCapability[Any]):
         told = "\n\n".join(part.content for part in parameters.instruction_parts or ())
         given = [{"role": "system", "content": told}] if told else []
         messages = request_context.messages
-        views = [view for message in messages for view in _views(message)]
+        as_google = model.system.startswith("google")
+        views = [view for message in messages for view in _views(message, signed=as_google)]
         places = [
             (i, j) for i, message in enumerate(messages) for j in range(len(_parts(message)))
         ]
@@ -153,7 +157,11 @@ class BudgetHistory(AbstractCapability[Any]):
                 kept = [(places[i - len(given)], view, changed) for i, view, changed in sent]
                 left = [*_rebuilt(messages, kept)]
             prepared = model.prepare_messages(left, parameters)
-            views = [view for message in prepared for view in _views(message)]
+            views = [
+                view
+                for message in prepared
+                for view in _views(message, signed=as_google, framed=as_google)
+            ]
             made = self._fit.count([*given, *views], name, as_items="openai" in model.system)
             return made - self._fit.count(shown, name)
 
@@ -175,9 +183,12 @@ def _parts(message: ModelMessage) -> Sequence[Any]:
     return (message,) if isinstance(message, ModelResponse) else message.parts
 
 
-def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
+def _views(
+    message: ModelMessage, *, signed: bool = False, framed: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield what is sent of a message: to Google calls are signed, and results framed."""
     if isinstance(message, ModelResponse):
-        yield _answer(message)
+        yield _signed(_answer(message)) if signed else _answer(message)
         return
     for part in message.parts:
         kind = part.part_kind
@@ -186,7 +197,7 @@ def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
-            content = _result(_returned(part))
+            content = _result(_returned(part), framed=framed)
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
             yield {"role": "user", "content": part.model_response()}
@@ -194,7 +205,17 @@ def _views(message: ModelMessage) -> Iterator[dict[str, Any]]:
             yield {"role": "system", "content": _json(part)}
 
 
-def _result(part: Any) -> Any:
+def _signed(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a response whose call has a thought signature: its own, or what stands for it."""
+    content = answer["content"] or ""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if "tool_calls" not in answer or any("signature" in part for part in parts):
+        return answer
+    seal = {"type": "thinking", "thinking": "", "signature": _SKIPPED}
+    return {**answer, "content": [*parts, seal]}
+
+
+def _result(part: Any, *, framed: bool) -> Any:
     """
     Return the content of a result.
 
@@ -202,10 +223,12 @@ def _result(part: Any) -> Any:
     around it and around the files counts, too, and stays.
     """
     text = part.model_response_str()
+    if framed and part.outcome == "success":  # an error has its frame in its text
+        text = json.dumps(part.model_response_object(), ensure_ascii=False)
     if not (files := getattr(part, "files", ())):
         return text
-    framed = replace(part, content=["", *files], outcome="success")
-    told, others = framed.model_response_str_and_user_content()
+    empty = replace(part, content=["", *files], outcome="success")
+    told, others = empty.model_response_str_and_user_content()
     frame = [told, *(item for item in others if isinstance(item, str)), _ROOM]
     return [
         {"type": "text", "text": json.dumps(text, ensure_ascii=False)[1:-1]},

@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
     UploadedFile,
     UserPromptPart,
 )
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -313,3 +314,43 @@ def test_reasoning_that_only_its_provider_reads_counts(kind):
         agent = Agent(FunctionModel(answer), capabilities=[fits])
         asyncio.run(agent.run("Which is mild?", message_history=before))
     assert [3, 1] == [*map(len, seen)]
+
+
+GOOGLE_RESULTS = {
+    "a number": 3,
+    "a text": "Started. " * 200,
+    "a list": ["started", "stopped"] * 90,
+    "an object": {"lines": ["started"] * 200},
+}
+
+
+@pytest.mark.parametrize("result", GOOGLE_RESULTS)
+@pytest.mark.parametrize("window", [400, 900])
+def test_what_is_sent_to_google_fits(result, window):
+    """What Pydantic AI writes around calls and results for Google's models counts, too."""
+    google = pytest.importorskip("pydantic_ai.models.google", exc_type=ImportError)
+    from pydantic_ai.providers.google import GoogleProvider
+
+    given = history(2)[:-1]
+    for i in range(30):
+        call = ToolCallPart("read", {}, tool_call_id=f"d{i}")
+        answer = ToolReturnPart("read", GOOGLE_RESULTS[result], tool_call_id=f"d{i}")
+        given += [ModelResponse([call]), ModelRequest([answer])]
+    model = google.GoogleModel("gemini-3.1-pro", provider=GoogleProvider(api_key="none"))
+
+    async def contents():
+        asked = ModelRequestContext(
+            model=model,
+            messages=given,
+            model_settings=None,
+            model_request_parameters=ModelRequestParameters(),
+        )
+        fits = BudgetHistory(context_window=window)
+        made = await fits.before_model_request(None, asked)
+        return await model._map_messages(made.messages, ModelRequestParameters())
+
+    system, sent = asyncio.run(contents())
+
+    request = {"contents": sent, "system_instruction": system, "model": "gemini-3.1-pro"}
+    found = fit_request(request, context_window=10_000).total_tokens
+    assert window // 2 < found <= window
