@@ -143,7 +143,10 @@ class BudgetHistory(AbstractCapability[Any]):
         if limit is not None:
             request["max_tokens"] = limit
         if parameters.output_object is not None and parameters.output_mode == "native":
-            schema = {"name": "output", "schema": parameters.output_object.json_schema}
+            shown = parameters.output_object
+            schema = {"name": shown.name or "output", "schema": shown.json_schema}
+            if shown.description:
+                schema["description"] = shown.description
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
 
         left = messages

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from budgeteer import fit_request, get_counter
@@ -129,6 +130,23 @@ def test_what_is_sent_fits(provider, output, window):
     assert "Be brief." in [message.get("content") for message in body["messages"]]
     calls = [call["id"] for m in body["messages"] for call in m.get("tool_calls") or ()]
     assert calls == [m["tool_call_id"] for m in body["messages"] if m["role"] == "tool"]
+
+
+def test_the_description_of_an_output_counts():
+    """It is sent beside the schema of the output, and is part of what must fit."""
+    model = OpenAIChatModel("gpt-4o", provider=OpenAIProvider(api_key="none"))
+    fits = BudgetHistory(context_window=400)
+    for words, is_fitting in ((9, True), (900, False)):
+        output = OutputObjectDefinition({"type": "object"}, "answer", "tea " * words)
+        parameters = ModelRequestParameters(output_mode="native", output_object=output)
+        asked = ModelRequestContext(
+            model=model,
+            messages=[ModelRequest([UserPromptPart("Which tea?")])],
+            model_settings=None,
+            model_request_parameters=parameters,
+        )
+        with nullcontext() if is_fitting else pytest.raises(BudgetExhaustedError):
+            asyncio.run(fits.before_model_request(None, asked))
 
 
 def test_a_run_with_tools():
