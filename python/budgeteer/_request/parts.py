@@ -60,7 +60,8 @@ def tool_cost(
     """Return what *tools*, of those of a request, cost as the provider writes them."""
     if not tools:
         return Cost(0, "published rule", "no tools")
-    provider = provider_of_tools(reading.provider, frame)
+    model = str(reading.request.get("model", ""))
+    provider = provider_of_tools(reading.provider, frame, model)
     plain, run = split_tools(tools)
     tokens = SERVER_TOOL * len(run)
     tokens += sum(count(as_json("request['tools']", fields_of(tool) or tool)) for tool in run)
@@ -72,7 +73,6 @@ def tool_cost(
     text = _shown("json", plain) if plain else ""
     tokens += count(text)
     if provider == "anthropic":
-        model = str(reading.request.get("model", ""))
         known = next((cost for name, cost in _CLAUDE_TOOLS.items() if name in model), _CLAUDE_TOOL)
         chosen = (fields_of(choice) or {}).get("type")
         tokens += known[1] if chosen in ("any", "tool") else max(known)
@@ -82,10 +82,12 @@ def tool_cost(
     return Cost(tokens + TEMPLATE_TOOLS, "bound", f"the JSON of each tool; {frame.source}")
 
 
-def provider_of_tools(provider: Provider, frame: Frame) -> str:
+def provider_of_tools(provider: Provider, frame: Frame, model: str) -> str:
     """Return whose rule counts tools."""
     if provider in ("anthropic", "gemini"):
         return provider
+    if "gemini" in model.lower():  # which frameworks send declarations, whatever they have
+        return "gemini"
     return "openai" if frame.basis == "estimate" or frame is OPENAI else "template"
 
 

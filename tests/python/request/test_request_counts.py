@@ -157,6 +157,27 @@ def test_schema():
     assert "schema" not in sections(plain)
 
 
+@pytest.mark.parametrize("key", ["messages", "input"])
+def test_tools_of_a_gateway_to_gemini(key):
+    """They are sent as declarations, and count as these at least."""
+    fields = {f"p{i}": {"type": "string", "description": "Where it is"} for i in range(9)}
+    declared = {"name": "read", "parameters": {"type": "object", "properties": fields}}
+    tool = {"type": "function", **declared}
+    if key == "messages":
+        tool = {"type": "function", "function": declared}
+    own = {"contents": "Go.", "tools": [{"functionDeclarations": [declared]}]}
+    asked = {key: [{"role": "user", "content": "Go."}], "tools": [tool]}
+    least, found, other = (
+        sections({**request, "model": model})["tools"]
+        for request, model in (
+            (own, "gemini-3.1-pro"),
+            (asked, "gemini-3.1-pro"),
+            (asked, "gpt-4o"),
+        )
+    )
+    assert other < least <= found <= least + 20
+
+
 def test_schema_of_a_gateway_to_claude():
     """One in OpenAI's shape counts as well, and a format that is None hides no other."""
     schema = {"type": "object", "properties": {"tea": {"type": "string"}}}
