@@ -213,13 +213,8 @@ def _of_type(value: Any) -> Any:
         from pydantic import TypeAdapter  # which they have installed
 
         return TypeAdapter(value).json_schema()
-    except (
-        ImportError,
-        NameError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ):  # pydantic's are of these
+    # Those of pydantic are of these kinds.
+    except (ImportError, NameError, TypeError, ValueError, RuntimeError):
         raise InvalidArgumentError(
             "request's schema of the answer must be one that pydantic can write, not "
             f"{value!r:.80}"
