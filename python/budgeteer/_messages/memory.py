@@ -201,11 +201,12 @@ class Contents:
             return False
 
 
-def _copied(value: Any, numbers: list[object], depth: int = 0) -> Any:
+def _copied(value: Any, numbers: list[object], depth: int = 0, of: str = "") -> Any:
     """
     Return a copy of a value of JSON's types; else raise ValueError.
 
     Its numbers are noted, and None where the order of fields may matter, as in arguments of calls.
+    It does not in a message, nor in some parts and calls, *of* that field of it.
     """
     kind = type(value)
     if kind is str or value is None:
@@ -218,12 +219,30 @@ def _copied(value: Any, numbers: list[object], depth: int = 0) -> Any:
     if kind is dict:
         if not all(type(key) is str for key in value):
             raise ValueError
-        if len(value) > (1 if depth else 2):  # a role and a content are written in one order
+        has_names = _has_names(value, depth, of)
+        if len(value) > 1 and not has_names:
             numbers.append(None)
-        return {key: _copied(item, numbers, depth + 1) for key, item in value.items()}
+        return {
+            key: _copied(
+                item,
+                numbers,
+                depth + 1,
+                key if has_names and (key == "function" or type(item) is list) else "",
+            )
+            for key, item in value.items()
+        }
     if kind is list or kind is tuple:
-        return kind([_copied(item, numbers, depth + 1) for item in value])
+        return kind([_copied(item, numbers, depth + 1, of) for item in value])
     raise ValueError
+
+
+def _has_names(value: dict[str, Any], depth: int, of: str) -> bool:
+    """Return whether what counts of these fields is found by their names."""
+    if depth == 0:
+        return "role" in value
+    if of in ("content", "parts"):
+        return value.get("type") in ("text", "tool_result")
+    return of in ("tool_calls", "function")
 
 
 def _is_ordered(copied: Any, value: Any) -> bool:
