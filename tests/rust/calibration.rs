@@ -72,6 +72,15 @@ fn refusals() {
     }
 }
 
+/// A bill of a tenth of the count is the least that is taken.
+#[test]
+fn a_tenth_is_enough() {
+    let calibration = Calibration::new();
+    assert!(calibration.observe(MODEL, 1_000, 99).is_err());
+    calibration.observe(MODEL, 1_000, 100).unwrap();
+    assert_eq!(1, calibration.correction(MODEL).unwrap().pairs);
+}
+
 /// A file that Python reads is read, and written with the same content; every
 /// other is an error.
 #[test]

@@ -85,6 +85,28 @@ fn bundle_of_the_document() -> Result<(), budgeteer::Error> {
     Ok(())
 }
 
+/// An artifact weighs what its authority and its kind do together. The heaviest
+/// comes first.
+#[test]
+fn weights_of_artifacts() -> Result<(), budgeteer::Error> {
+    let authorities = ["system", "developer", "user", "tool", "other", "nobody"];
+    let kinds = ["system", "task", "message", "document", "tool_output", "other", "poem"];
+    let artifacts: Vec<_> = authorities
+        .iter()
+        .flat_map(|authority| {
+            kinds.map(|kind| artifact(&format!("{authority} {kind}"), kind, authority, 3.0, "tea"))
+        })
+        .collect();
+    let packing = gate_bundle(&artifacts, 10_000, artifacts.len())?;
+    let of_authorities = [1000.0, 800.0, 600.0, 400.0, 200.0, 0.0];
+    let of_kinds = [120.0, 100.0, 60.0, 50.0, 40.0, 10.0, 0.0];
+    let weights = of_authorities.map(|authority| of_kinds.map(|kind| authority + kind)).concat();
+    let mut heaviest: Vec<usize> = (0..weights.len()).collect();
+    heaviest.sort_by(|&one, &other| f64::total_cmp(&weights[other], &weights[one]));
+    assert_eq!(heaviest, packing.kept.iter().map(|kept| kept.index).collect::<Vec<_>>());
+    Ok(())
+}
+
 /// A document beyond the cap is dropped by the cap, also if one that did not
 /// fit used it up.
 #[test]

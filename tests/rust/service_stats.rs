@@ -6,7 +6,7 @@ mod service_support;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use budgeteer::service::{LlmSettings, RetrievalService};
+use budgeteer::service::{BoxError, LlmSettings, RetrievalService, Retriever};
 use budgeteer::{Chunk, Encoding, Message, Overflow, Packer, Ranking, Reason, TokenCounter, Units};
 use service_support::{Fake, chunks, service_of, settings, text_of};
 
@@ -56,6 +56,26 @@ fn given_cuts_when_asking_for_stats_then_the_budgets_told_are_true() {
         let wide = service_of(texts()).packer(packer);
         assert_eq!(count, wide.retrieve("q").unwrap().packing.kept.len());
     }
+}
+
+/// The rate is of all answers, and a budget is told for a share of them.
+#[test]
+fn given_answers_that_fit_and_one_that_does_not_when_asking_for_stats_then_shares_are_of_all() {
+    struct OfThatSize;
+    impl Retriever for OfThatSize {
+        fn retrieve(&self, query: &str, _: usize) -> Result<Vec<Chunk>, BoxError> {
+            Ok(vec![Chunk::new(text_of(query.parse()?))])
+        }
+    }
+    let service = RetrievalService::new(OfThatSize, settings()).unwrap().packer(Packer::new(600));
+    for size in ["100", "900", "100"] {
+        service.retrieve(size).unwrap();
+    }
+
+    let stats = service.stats();
+
+    assert!((stats.cut_rate() - 1.0 / 3.0).abs() < f64::EPSILON);
+    assert_eq!([Some(104), Some(960)], [0.6, 1.0].map(|share| stats.budget_for(share)));
 }
 
 /// An answer with a cut chunk is one that the budget cut.
