@@ -155,6 +155,18 @@ fn what_is_left_out_is_spilled_once() {
     assert_eq!("spill must return one line of text, not more lines", error.to_string());
 }
 
+/// The first line of JSON that is cut says where the whole is; the others do not
+/// once more.
+#[test]
+fn cut_lines_of_json_point_to_the_whole_once() {
+    let line = |tea: &str| format!("{{\"tea\": \"{}\"}}\n", tea.repeat(99));
+    let value = line("Green tea. ") + &line("Black tea. ");
+    let options = OutputOptions { spill: Some(&|_| "/tmp/tea".into()), ..OutputOptions::default() };
+    let cut = fit_output(&value, 200, &Encoding::O200k, options).unwrap();
+    assert_eq!(2, cut.text.matches("left out").count(), "{}", cut.text);
+    assert_eq!(1, cut.text.matches("; the whole: /tmp/tea").count(), "{}", cut.text);
+}
+
 /// A counter of one's own is asked for each text, and keeps the limit as well.
 #[test]
 fn any_counter_will_do() {

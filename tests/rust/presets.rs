@@ -90,7 +90,7 @@ fn bundle_of_the_document() -> Result<(), budgeteer::Error> {
 #[test]
 fn weights_of_artifacts() -> Result<(), budgeteer::Error> {
     let authorities = ["system", "developer", "user", "tool", "other", "nobody"];
-    let kinds = ["system", "task", "message", "document", "tool_output", "other", "poem"];
+    let kinds = ["system", "task", "message", "document", "tool_output", "poem", "other"];
     let artifacts: Vec<_> = authorities
         .iter()
         .flat_map(|authority| {
@@ -99,7 +99,7 @@ fn weights_of_artifacts() -> Result<(), budgeteer::Error> {
         .collect();
     let packing = gate_bundle(&artifacts, 10_000, artifacts.len())?;
     let of_authorities = [1000.0, 800.0, 600.0, 400.0, 200.0, 0.0];
-    let of_kinds = [120.0, 100.0, 60.0, 50.0, 40.0, 10.0, 0.0];
+    let of_kinds = [120.0, 100.0, 60.0, 50.0, 40.0, 0.0, 10.0];
     let weights = of_authorities.map(|authority| of_kinds.map(|kind| authority + kind)).concat();
     let mut heaviest: Vec<usize> = (0..weights.len()).collect();
     heaviest.sort_by(|&one, &other| f64::total_cmp(&weights[other], &weights[one]));
