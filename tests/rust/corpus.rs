@@ -300,6 +300,15 @@ proptest! {
 
 /// A change that is refused names what is wrong, and changes nothing.
 #[test]
+fn nothing_is_packed_of_an_empty_corpus() {
+    let corpus = Corpus::new(Vec::<Chunk>::new());
+    for packer in [Packer::new(9), Packer::new(9).estimate(Estimate::Words)] {
+        let packing = packer.pack_corpus("tea", &corpus).unwrap();
+        assert_eq!(("", 0, 0), (&*packing.text, packing.kept.len(), packing.dropped.len()));
+    }
+}
+
+#[test]
 fn a_refused_change_changes_nothing() {
     let tea = |id: &str| Chunk::new("tea").id(id);
     let before = vec![tea("a"), tea("b"), tea("b"), Chunk::new("rye")];

@@ -25,8 +25,9 @@ use crate::plan::{Call, Counting, Host, Overflow, Policy, Selection};
 use crate::rank::{sort_descending, unsortable};
 use crate::reading::Measures;
 
-/// How many chunks tell how many the room takes, before one was looked at.
-const ASKED: u64 = 64;
+/// From so many parts of the corpus a chunk tells how many the room takes, before
+/// one was looked at.
+const ASKED: usize = 64;
 
 /// How many chunks are expected to be kept at least and at most, before one was
 /// looked at. A batch of few would leave room, for which the corpus is searched
@@ -234,8 +235,7 @@ impl<'p, B: Batch, H: Host> Packer<'p, B, H> {
     /// parts of the corpus.
     fn expected<M: Meter<B, H>>(&self, meter: &M, count: u32) -> usize {
         let measures = self.measures.lent();
-        #[allow(clippy::cast_possible_truncation)] // below `count`
-        let places = (0..ASKED).map(|nth| (nth * u64::from(count) / ASKED) as u32);
+        let places = (0..count).step_by((count as usize / ASKED).max(1));
         let known = places.filter_map(|at| measures.get(at)).filter(|&size| size < u32::MAX);
         let (sum, asked) =
             known.fold((0, 0), |(sum, asked), size| (sum + u64::from(size), asked + 1));
