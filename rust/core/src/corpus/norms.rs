@@ -36,8 +36,11 @@ impl<'a> Norms<'a> {
 
     /// Returns the norms of the chunks of a window.
     pub(super) fn near(&self, start: u32, end: u32) -> Near<'_> {
-        let lengths = &self.lengths[start as usize..end as usize];
-        Near { norms: self, lengths, known: &self.known, most: self.k1 + 1.0 }
+        Near { lengths: &self.lengths[start as usize..end as usize], ..self.all() }
+    }
+
+    fn all(&self) -> Near<'_> {
+        Near { norms: self, lengths: self.lengths, known: &self.known, most: self.k1 + 1.0 }
     }
 
     fn compute(&self, length: u32) -> f64 {
@@ -46,30 +49,27 @@ impl<'a> Norms<'a> {
 
     #[inline]
     pub(super) fn of_length(&self, length: u32) -> f64 {
-        match self.known.get(length as usize) {
-            Some(&norm) => norm,
-            None => self.compute(length),
-        }
+        self.all().of_length(length)
     }
 
     /// Returns what a term counts that occurs so often in a chunk of that norm.
     #[inline]
     pub(super) fn saturated(&self, count: u32, norm: f64) -> f64 {
-        saturated(count, self.k1 + 1.0, norm)
+        self.all().saturated(count, norm)
     }
 
     /// Returns what a term counts that occurs so often in a chunk; None if there
     /// is no such chunk, as a damaged file's list may name any.
     #[inline]
     pub(super) fn part(&self, count: u32, chunk: u32) -> Option<f64> {
-        self.of(chunk).map(|norm| self.saturated(count, norm))
+        self.all().part(count, chunk as usize)
     }
 
     /// Returns the norm of a chunk; None if there is no such chunk, as a damaged
     /// file's list may name any.
     #[inline]
     pub(super) fn of(&self, chunk: u32) -> Option<f64> {
-        self.lengths.get(chunk as usize).map(|&length| self.of_length(length))
+        self.all().of(chunk as usize)
     }
 }
 
@@ -80,6 +80,7 @@ pub(super) struct Near<'a> {
     norms: &'a Norms<'a>,
     lengths: &'a [u32],
     known: &'a [f64],
+    /// What a term counts at most.
     most: f64,
 }
 
@@ -87,17 +88,25 @@ impl Near<'_> {
     /// Returns what [`Norms::part`] does for the chunk at a place of the window.
     #[inline]
     pub(super) fn part(self, count: u32, at: usize) -> Option<f64> {
-        let &length = self.lengths.get(at)?;
-        let norm = match self.known.get(length as usize) {
+        self.of(at).map(|norm| self.saturated(count, norm))
+    }
+
+    #[inline]
+    fn of(self, at: usize) -> Option<f64> {
+        self.lengths.get(at).map(|&length| self.of_length(length))
+    }
+
+    #[inline]
+    fn of_length(self, length: u32) -> f64 {
+        match self.known.get(length as usize) {
             Some(&norm) => norm,
             None => self.norms.compute(length),
-        };
-        Some(saturated(count, self.most, norm))
+        }
     }
-}
 
-#[inline]
-fn saturated(count: u32, most: f64, norm: f64) -> f64 {
-    let count = f64::from(count);
-    (count * most) / (count + norm)
+    #[inline]
+    fn saturated(self, count: u32, norm: f64) -> f64 {
+        let count = f64::from(count);
+        (count * self.most) / (count + norm)
+    }
 }

@@ -32,7 +32,7 @@ const ASKED: usize = 64;
 /// How many chunks are expected to be kept at least and at most, before one was
 /// looked at. A batch of few would leave room, for which the corpus is searched
 /// again.
-const EXPECTED: [usize; 2] = [64, 512];
+const EXPECTED: [usize; 2] = [64, ranks::MANY / 2];
 
 /// The smallest number of chunks in a batch; 64 times as many after one of which
 /// none was kept, as to search the corpus once more takes longer than to look at

@@ -11,7 +11,7 @@ use crate::scope::Scope;
 const LISTED: usize = 256;
 
 /// If more chunks than these are asked for, all scores are added up.
-const MANY: usize = 1024;
+pub(super) const MANY: usize = 1024;
 
 /// The ranking of the chunks.
 #[derive(Clone, Copy, Debug)]
