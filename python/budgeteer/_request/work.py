@@ -561,12 +561,9 @@ def _system_cost(costs: MessageCosts, reading: Reading, system: Mapping[str, Any
         return costs.of("system", system)
     except InvalidArgumentError as error:
         message = str(error)
-    if reading.provider != "gemini":
-        name = "instructions" if reading.key == "input" else "system"
-        message = message.replace("system['content']", f"request[{name!r}]", 1)
-    else:
-        message = message.replace("system['content']", _SYSTEM, 1)
-    raise InvalidArgumentError(message)
+    place = "request['instructions']" if reading.key == "input" else "request['system']"
+    place = _SYSTEM if reading.provider == "gemini" else place
+    raise InvalidArgumentError(message.replace("system['content']", place, 1))
 
 
 def _add_changes(changes: list[RequestChange], entry: Entry) -> None:
