@@ -125,12 +125,15 @@ class Packing(Copied, Generic[T]):
         self._kept = memoryview(packed.kept).cast("I")
         self._counts = memoryview(packed.token_counts).cast("q")
         self._citations = memoryview(packed.citation_tokens).cast("q")
-        self._spans = memoryview(packed.spans).cast("q")
         self._cut: int = packed.cut
         self._least: float | None = packed.least
         self._kept_scores = memoryview(packed.kept_scores).cast("d")
         self._dropped_count = len(self._chunks) - len(self._kept)
         self._duplicates: dict[int, int] = packed.duplicates
+
+    def _read_spans(self) -> None:
+        """Read where kept texts stand; in a prompt's own text they are searched for now."""
+        self._spans = memoryview(self._packed.spans).cast("q")
 
     def _read_scores(self) -> None:
         """Read the scores of all chunks; those of a corpus are added up now."""
@@ -569,7 +572,8 @@ class Packing(Copied, Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep texts, figures and reasons, but not the caller's objects."""
-        _ = self._kept, self._scores, self._dropped, self._signals  # reads the columns
+        # This reads the columns.
+        _ = self._kept, self._spans, self._scores, self._dropped, self._signals
         state = {
             name: bytes(value) if isinstance(value, memoryview) else value
             for name, value in self.__dict__.items()
@@ -593,11 +597,12 @@ class Packing(Copied, Generic[T]):
 
 _COLUMNS_OF: dict[str, Callable[[Packing[Any]], None]] = {
     **dict.fromkeys(("_dropped", "_reasons", "_needed", "_available"), Packing._read_dropped),
+    "_spans": Packing._read_spans,
     "_scores": Packing._read_scores,
     "_signals": Packing._read_signals,
     **dict.fromkeys(
         (
-            *("_kept", "_kept_scores", "_counts", "_citations", "_spans", "_cut"),
+            *("_kept", "_kept_scores", "_counts", "_citations", "_cut"),
             *("_dropped_count", "_duplicates", "_counter", "_max_chunks", "_max_docs"),
             *("_is_citing", "_is_needed_a_bound", "_style", "_is_near", "_least"),
         ),

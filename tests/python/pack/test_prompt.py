@@ -439,3 +439,18 @@ def test_what_a_framework_renders_is_within_the_budget(framework):
     packing = pack("leave policy", _documents(), 400, template=Prompt(framework))
     assert packing.text == framework([kept.chunk for kept in packing.kept])
     assert 320 <= counter.count(packing.text) == packing.total_tokens <= 400
+
+
+def test_texts_are_looked_for_only_where_spans_are_read(monkeypatch):
+    """Looking for each in the whole text took seconds for a curve of thousands."""
+    looked = []
+    monkeypatch.setattr("budgeteer._pack.prompt.Final.spans", property(looked.append))
+    chunks = [f"Tea number {i}." for i in range(9)]
+    packing = pack("tea", chunks, 30, template=Prompt("\n".join))
+    assert packing.dropped_count == 9 - len(packing.kept) > 0
+    assert packing.budget_curve(step=9)[-1].total_tokens > 0
+    assert packing.explain().startswith(f"Kept {len(packing.kept)} of 9")
+    assert not looked
+    monkeypatch.undo()
+    assert all(packing.text[slice(*one.span)] == one.text for one in packing.kept)
+    assert pickle.loads(pickle.dumps(packing)).kept[0].span == packing.kept[0].span
