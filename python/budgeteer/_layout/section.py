@@ -20,7 +20,7 @@ from budgeteer._layout.select import (
 )
 from budgeteer._messages.history import History
 from budgeteer._messages.keep import Keeper, Rules
-from budgeteer._messages.messages import MessageCosts, framed_tools, render_tools
+from budgeteer._messages.messages import MessageCosts, ToolTexts, framed_tools, render_tools
 from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._messages.views import view_of
 from budgeteer._pack.packer import Packer, prepared_of
@@ -323,8 +323,8 @@ class Part:
     def _text_tokens(self, text: str) -> int:
         return self._frame + self.counter.count(text) if text else 0
 
-    def _tool_tokens(self, tools: Sequence[AnyMessage]) -> int:
-        counted = self.counter.count(render_tools(self.where, tools)) if tools else 0
+    def _tool_tokens(self, tools: Sequence[AnyMessage], known: ToolTexts | None = None) -> int:
+        counted = self.counter.count(render_tools(self.where, tools, known)) if tools else 0
         return framed_tools(counted, has_system_message=False) if tools else 0
 
     def _say(self, text: str, used: int) -> None:
@@ -382,8 +382,9 @@ class Part:
         section = self.section
         if section.select is not None:
             order = ranked(self.where, tools, section.query or "", section.keep)
+            known: ToolTexts = dict.fromkeys(map(id, tools))  # each is tried with many others
             chosen = fitting(
-                order, lambda places: self._tool_tokens([tools[i] for i in places]) <= size
+                order, lambda places: self._tool_tokens([tools[i] for i in places], known) <= size
             )
             self.tools = [tools[i] for i in chosen]
             self.used = self._tool_tokens(self.tools)

@@ -54,6 +54,9 @@ Counter: TypeAlias = str | Callable[[str], int] | TokenCounter
 Message: TypeAlias = Mapping[str, Any]
 """A message or a tool schema as callers give it, such as a TypedDict of OpenAI or Anthropic."""
 
+ToolTexts: TypeAlias = dict[int, str | None]
+"""What tools are rendered as, by their ids, while others hold these; None until one is."""
+
 Sent: TypeAlias = Any
 """The same as callers get it back: Any, as each client takes only its own TypedDicts."""
 
@@ -511,9 +514,11 @@ def _choice_tokens(choice: object, counter: TokenCounter) -> int:
     return NAMED_TOOL + counter.count(_validate.text("tool_choice['name']", name))
 
 
-def render_tools(name: str, tools: Sequence[Any]) -> str:
+def render_tools(name: str, tools: Sequence[Any], known: ToolTexts | None = None) -> str:
     """
     Return tool schemas as the TypeScript that a model sees; *name* is theirs in an error.
+
+    Those of *known* are rendered once.
 
     Examples:
         >>> print(render_tools("tools", [{"name": "now", "description": "Say what time it is"}]))
@@ -525,34 +530,49 @@ def render_tools(name: str, tools: Sequence[Any]) -> str:
         } // namespace functions
 
     """
-    lines = ["namespace functions {", ""]
-    for i, item in enumerate(tools):
-        where = f"{name}[{i}]"
-        tool = mapping(where, item)
-        around = next((key for key in ("function", "custom") if tool.get(key) is not None), None)
-        if around is not None:
-            where = f"{where}[{around!r}]"
-            tool = mapping(where, tool[around])
-        called = _validate.text(f"{where}['name']", tool.get("name"))
-        key = "input_schema" if tool.get("input_schema") is not None else "parameters"
-        schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
-        if _says_something(tool.get("description")):
-            told = _validate.text(f"{where}['description']", tool["description"])
-            lines.append(f"// {told}")
-        fields = []
-        if tool.get("format") is not None:  # of a custom tool, such as a grammar
-            fields.append(as_json(f"{where}['format']", tool["format"]))
-        where = f"{where}[{key!r}]"
-        if _says_something(schema.get("properties")):
-            fields.append(_properties(where, schema, 0))
-        beside = [part for part in schema if part in _BESIDE and _says_something(schema[part])]
-        if beside:
-            fields.append(as_json(where, {part: schema[part] for part in beside}))
-        if fields:
-            lines += [f"type {called} = (_: {{", *fields, "}) => any;", ""]
-        else:
-            lines += [f"type {called} = () => any;", ""]
-    return "\n".join([*lines, "} // namespace functions"])
+    texts = [tool_text(known, f"{name}[{i}]", tool, _render_tool) for i, tool in enumerate(tools)]
+    return "\n".join(["namespace functions {", "", *texts, "} // namespace functions"])
+
+
+def tool_text(
+    known: ToolTexts | None, where: str, tool: Any, render: Callable[[str, Any], str]
+) -> str:
+    """Return what *render* makes of *tool*; of one whose id is in *known* it is made once."""
+    if known is None or id(tool) not in known:
+        return render(where, tool)
+    text = known[id(tool)]
+    if text is None:
+        text = known[id(tool)] = render(where, tool)
+    return text
+
+
+def _render_tool(where: str, item: Any) -> str:
+    lines = []
+    tool = mapping(where, item)
+    around = next((key for key in ("function", "custom") if tool.get(key) is not None), None)
+    if around is not None:
+        where = f"{where}[{around!r}]"
+        tool = mapping(where, tool[around])
+    called = _validate.text(f"{where}['name']", tool.get("name"))
+    key = "input_schema" if tool.get("input_schema") is not None else "parameters"
+    schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
+    if _says_something(tool.get("description")):
+        told = _validate.text(f"{where}['description']", tool["description"])
+        lines.append(f"// {told}")
+    fields = []
+    if tool.get("format") is not None:  # of a custom tool, such as a grammar
+        fields.append(as_json(f"{where}['format']", tool["format"]))
+    where = f"{where}[{key!r}]"
+    if _says_something(schema.get("properties")):
+        fields.append(_properties(where, schema, 0))
+    beside = [part for part in schema if part in _BESIDE and _says_something(schema[part])]
+    if beside:
+        fields.append(as_json(where, {part: schema[part] for part in beside}))
+    if fields:
+        lines += [f"type {called} = (_: {{", *fields, "}) => any;", ""]
+    else:
+        lines += [f"type {called} = () => any;", ""]
+    return "\n".join(lines)
 
 
 def _says_something(value: object) -> bool:

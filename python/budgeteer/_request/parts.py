@@ -13,9 +13,11 @@ from budgeteer._messages.frames import OPENAI, Frame, Rule
 from budgeteer._messages.messages import (
     NAMED_TOOL,
     NO_TOOL,
+    ToolTexts,
     as_json,
     framed_tools,
     render_tools,
+    tool_text,
 )
 from budgeteer._messages.shapes import fields_of, mapping, plain
 from budgeteer._request.read import Provider, Reading
@@ -56,8 +58,13 @@ def tool_cost(
     count: Callable[[str], int],
     frame: Frame,
     has_system: bool,
+    texts: ToolTexts | None = None,
 ) -> Cost:
-    """Return what *tools*, of those of a request, cost as the provider writes them."""
+    """
+    Return what *tools*, of those of a request, cost as the provider writes them.
+
+    Those of *texts* are rendered once.
+    """
     if not tools:
         return Cost(0, "published rule", "no tools")
     model = str(reading.request.get("model", ""))
@@ -67,10 +74,10 @@ def tool_cost(
     tokens += sum(count(as_json("request['tools']", fields_of(tool) or tool)) for tool in run)
     choice = reading.option("tool_choice", "function_call")
     if provider == "openai" and plain:
-        text = _shown("typescript", plain)
+        text = _shown("typescript", plain, texts)
         tokens += framed_tools(count(text), has_system) + _choice(choice, count)
         return Cost(tokens, "measured", "TypeScript as known from bills, errs high, 2024-07")
-    text = _shown("json", plain) if plain else ""
+    text = _shown("json", plain, texts) if plain else ""
     tokens += count(text)
     if provider == "anthropic":
         known = next((cost for name, cost in _CLAUDE_TOOLS.items() if name in model), _CLAUDE_TOOL)
@@ -124,8 +131,10 @@ _KEPT_BYTES = 1 << 17
 """How large tools may be whose text is kept."""
 
 
-def _shown(form: str, tools: Sequence[Any]) -> str:
+def _shown(form: str, tools: Sequence[Any], known: ToolTexts | None) -> str:
     """Return the text of tools; it is kept for those of plain types that are not large."""
+    if known is not None:
+        return _render(form, tools, known)
     try:
         blob = marshal.dumps([*tools], 2)  # of the same bytes for equal tools
     except ValueError:
@@ -138,10 +147,14 @@ def _rendered(form: str, blob: bytes) -> str:
     return _render(form, marshal.loads(blob))  # noqa: S302 - the bytes are our own
 
 
-def _render(form: str, tools: Sequence[Any]) -> str:
+def _render(form: str, tools: Sequence[Any], known: ToolTexts | None = None) -> str:
     if form == "typescript":
-        return render_tools("request['tools']", tools)
-    return "".join(f"<function>{as_json('request[tools]', tool)}</function>\n" for tool in tools)
+        return render_tools("request['tools']", tools, known)
+    return "".join(tool_text(known, "request[tools]", tool, _function) for tool in tools)
+
+
+def _function(where: str, tool: Any) -> str:
+    return f"<function>{as_json(where, tool)}</function>\n"
 
 
 def _choice(choice: object, count: Callable[[str], int]) -> int:

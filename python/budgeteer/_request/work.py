@@ -15,7 +15,7 @@ from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of, weakest
 from budgeteer._messages.mask import MASK
-from budgeteer._messages.messages import Message, MessageCosts
+from budgeteer._messages.messages import Message, MessageCosts, ToolTexts
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import without_results
@@ -123,6 +123,7 @@ class Work:
         ]
         self.has_system = self._finds_system()
         self.chosen: Sequence[int] = range(len(reading.tools))
+        self._tool_texts: ToolTexts | None = None
         self.tools: Cost = self._tool_cost(self.chosen)
         self.tools_before = self.tools.tokens
         self.schema: Cost = schema_cost(reading, count)
@@ -206,7 +207,8 @@ class Work:
             )
             tokens = self.counter.count(text) - self.counter.count(without)
             return Cost(max(0, tokens), "bound", SOURCE)
-        return tool_cost(reading, tools, self.counter.count, self.frame, self.has_system)
+        count, known = self.counter.count, self._tool_texts
+        return tool_cost(reading, tools, count, self.frame, self.has_system, known)
 
     def _finds_system(self) -> bool:
         """Return whether instructions or a system message stay."""
@@ -292,6 +294,7 @@ class Work:
             room = min(room, section.max_tokens)
         if self.tools.tokens <= room:
             return
+        self._tool_texts = dict.fromkeys(map(id, tools))  # each is tried with many others
         where = "request['tools']"
         kept = [i for i, tool in enumerate(tools) if tool_name(where, tool) in section.keep]
         room = max(room, self._tool_cost(kept).tokens)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgeteer import InvalidArgumentError, Layout, Section
+from budgeteer import InvalidArgumentError, Layout, Section, fit_request
 from budgeteer.window import count_tools
 
 NAMES = ("readFile", "send_mail", "search_files", "weather", "make_invoice", "play_music")
@@ -110,3 +110,32 @@ def test_refused(options, message):
     with pytest.raises(InvalidArgumentError) as caught:
         Section("tools", **{"content": TOOLS, **options})
     assert message in str(caught.value)
+
+
+class Fields(dict):
+    """The fields of a tool, which says how often they were read."""
+
+    reads = 0
+
+    def items(self):
+        Fields.reads += 1
+        return super().items()
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-opus-5", "qwen3"])
+def test_each_tool_is_rendered_once(model, monkeypatch):
+    """Each is tried with many others; rendering all of these again took seconds for 1,000."""
+    many = [tool(f"read_{i}") for i in range(60)]
+    for item in many:
+        inner = item["function"]["parameters"]
+        inner["properties"] = Fields(inner["properties"])
+    section = Section("tools", many, select="bm25", query="read", max_tokens=1_000)
+    for fit in (
+        lambda: Layout(9_000, [section], model=model).fit().tools,
+        lambda: fit_request(
+            {"model": model, "messages": [{"role": "user", "content": "?"}], "tools": section}
+        ).request["tools"],
+    ):
+        monkeypatch.setattr(Fields, "reads", 0)
+        assert 10 < len(fit()) < 60
+        assert Fields.reads <= 60 * 6
