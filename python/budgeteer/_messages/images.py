@@ -52,6 +52,7 @@ GEMINI_3 = 1120
 
 _CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)?([0-9]{1,2})(?:[-.]([0-9]{1,2}))?(?![0-9])")
 _HEADER_MAX = 1 << 20  # a JPEG's frame header comes after its metadata, never this far
+_BEGINNING = 1 << 12  # characters of base64 that have the size of nearly all images
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
@@ -147,17 +148,29 @@ def _patches(size: Size) -> int:
 
 def size_of_url(url: str) -> Size:
     """Return the width and height of the image in a ``data:`` URL, None if unknown."""
-    head, comma, data = url[: _HEADER_MAX * 4 // 3].partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+    comma = url.find(",")
+    head = url[: max(comma, 0)]
+    if not head.startswith("data:") or not head.endswith(";base64"):
         return None
-    return size_of_base64(data)
+    return size_of_base64(url[comma + 1 :])
 
 
 def size_of_base64(data: str) -> Size:
     """Return the width and height of an image in base64, None if unknown."""
-    data = "".join(data[: _HEADER_MAX * 4 // 3].split()).rstrip("=")
+    if len(data) > _BEGINNING and len(data.rstrip("=")) % 4 != 1:  # no base64 leaves one over
+        size = _decoded_size(data, _BEGINNING)
+        if size is not None:
+            return size
+    return _decoded_size(data, _HEADER_MAX * 4 // 3)
+
+
+def _decoded_size(data: str, most: int) -> Size:
+    """Return the size that stands in the first *most* characters of base64."""
+    text = "".join(data[:most].split()).rstrip("=")
+    if len(data) > most:
+        text = text[: len(text) // 4 * 4]  # the rest of the last four was cut off
     try:
-        image = base64.b64decode(data + "=" * (-len(data) % 4))
+        image = base64.b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return None
     size = _size(image)

@@ -290,6 +290,32 @@ def test_broken_images(name, size, rest):
     assert found is None or min(found) > 0
 
 
+@pytest.mark.parametrize("more", [2_999, 3_000, 3_001, 1 << 20, 1_500_000])
+@pytest.mark.parametrize("width", [0, 76])
+@pytest.mark.parametrize("kind", ["png", "jpeg", "pjpeg"])
+def test_sizes_of_large_images(kind, width, more):
+    """The size is known wherever the part that is read ends."""
+    data = base64.b64encode(png(640, 480) + bytes(more)).decode()
+    if width:
+        data = "\n".join(data[i : i + width] for i in range(0, len(data), width))
+    assert (640, 480) == size_of_url(f"data:image/{kind};base64,{data}") == size_of_base64(data)
+
+
+def test_only_the_beginning_of_an_image_is_decoded(monkeypatch):
+    """A megabyte of each image took milliseconds, and a history has many."""
+    decoded = []
+
+    def decode(text):
+        decoded.append(len(text))
+        return b64decode(text)
+
+    b64decode = base64.b64decode
+    monkeypatch.setattr("base64.b64decode", decode)
+    for image in IMAGES.values():
+        size_of_base64(base64.b64encode(image + bytes(1 << 21)).decode())
+    assert sum(decoded) < 2_000_000  # the metadata of one are longer
+
+
 @pytest.mark.parametrize(
     "image", [b"BM", webp(b"VP8 ", 640, 480)[:-1], jpeg(640, 480)[:-9], b"\xff\xd8" + bytes(9)]
 )
