@@ -211,16 +211,21 @@ fn patches((width, height): (u64, u64)) -> u64 {
 
 /// Returns the width and height of the image in a `data:` URL.
 pub(crate) fn size_of_url(url: &str) -> Option<(u64, u64)> {
-    let (head, data) = first_chars(url).split_once(',')?;
+    let (head, data) = url.split_once(',')?;
     (head.starts_with("data:") && head.ends_with(";base64")).then(|| size_of_base64(data))?
 }
 
 /// Returns the width and height of an image in base64.
 pub(crate) fn size_of_base64(data: &str) -> Option<(u64, u64)> {
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
-    let data: String = first_chars(data).chars().filter(|&c| !is_space(c)).collect();
-    let data = data.trim_end_matches('=');
-    let size = size_of(&decode(data.as_bytes(), (4 - data.len() % 4) % 4)?)?;
+    let beginning = first_chars(data);
+    let text: String = beginning.chars().filter(|&c| !is_space(c)).collect();
+    let mut text = text.trim_end_matches('=').as_bytes();
+    if beginning.len() < data.len() {
+        // The rest of the last four was cut off.
+        text = &text[..text.len() / 4 * 4];
+    }
+    let size = size_of(&decode(text, (4 - text.len() % 4) % 4)?)?;
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
@@ -321,6 +326,16 @@ mod tests {
         assert_eq!(2_353, image_tokens(Some((1_800, 2_400)), Detail::Low, "gpt-4.1-mini"));
         assert_eq!(2_642, image_tokens(Some((u64::MAX, 1)), Detail::Auto, "o4-mini"));
         assert_eq!(2_833, image_tokens(None, Detail::Low, "openai/gpt-4o-mini-2024-07-18"));
+    }
+
+    #[test]
+    fn large_images_have_a_size() {
+        let data = format!("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHg{}", "A".repeat(2 << 20));
+        assert_eq!(Some((640, 480)), size_of_base64(&data));
+        for kind in ["png", "jpeg", "pjpeg"] {
+            let url = format!("data:image/{kind};base64,{data}");
+            assert_eq!(Some((640, 480)), size_of_url(&url), "{kind}");
+        }
     }
 
     #[test]
