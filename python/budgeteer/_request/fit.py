@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
@@ -11,7 +12,7 @@ from budgeteer._request.read import read_request
 from budgeteer._request.result import FittedRequest
 from budgeteer._request.template import ChatTemplate
 from budgeteer._request.work import SACRIFICES, Sacrifice, Work
-from budgeteer.errors import InvalidArgumentError
+from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 
 _TRIES = 8
 """How often a template may turn out to write more than was planned."""
@@ -146,20 +147,34 @@ def fit_request(
         work = work if carries else whole
     if not work.is_changed and work.total <= work.most:
         return work.answer(reading.request)
+    if shown is None:
+        return work.fit(steps)
+
+    def begun(extra: int) -> Work:
+        begun = Work(reading, name, counting, shown, extra, previous, carries=carries)
+        begun.limit(given, context_window, max_output_tokens, share)
+        return begun
+
+    work.share_frames()
+    with suppress(BudgetExhaustedError):  # where shares say too little, all of them stay
+        return _as_rendered(work, steps, lambda extra: begun(extra).share_frames())
+    return _as_rendered(begun(0), steps, begun)
+
+
+def _as_rendered(
+    work: Work, steps: Sequence[Sacrifice], begun: Callable[[int], Work]
+) -> FittedRequest:
+    """Return the request, as its template counts what is left; *begun* sets so much aside."""
     fitted = work.fit(steps)
-    for _ in range(_TRIES if shown is not None else 0):
+    for _ in range(_TRIES):
         # A template may write less or more around what is left: it is asked again.
         wrong = work.rendered(read_request(fitted.request)) - fitted.total_tokens
         if fitted.total_tokens + wrong <= work.most:
             work.around += wrong
             return work.answer(fitted.request)
-        extra = work.extra + wrong
-        work = Work(reading, name, counting, shown, extra, previous, carries=carries)
-        work.limit(given, context_window, max_output_tokens, share)
+        work = begun(work.extra + wrong)
         fitted = work.fit(steps)
-    if shown is not None:
-        raise work.exhausted()
-    return fitted
+    raise work.exhausted()
 
 
 def _steps(order: Sequence[Sacrifice]) -> Sequence[Sacrifice]:

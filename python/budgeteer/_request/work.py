@@ -252,6 +252,15 @@ class Work:
             self.window = limits.context_window
             self.most = min(limits.max_input_tokens, self.window - reserved)
 
+    def share_frames(self) -> Work:
+        """Give each message its share of what a template writes around all: both leave as one."""
+        share = max(0, self.around_before) // len(self.entries) if self.entries else 0
+        for entry in self.entries:
+            entry.fixed += share
+        self.around -= share * len(self.entries)
+        self.around_before -= share * len(self.entries)
+        return self
+
     def fit(self, steps: Sequence[Sacrifice]) -> FittedRequest:
         """Sacrifice what the steps allow until it fits."""
         self._select_tools()

@@ -159,6 +159,21 @@ def test_what_left_before_is_not_rendered():
     assert [18 * 22] * 2 == before
 
 
+@pytest.mark.parametrize("turns", [20, 60, 200])
+@pytest.mark.parametrize("template", [CHATML, UNEVEN])
+def test_frames_leave_with_their_messages(template, turns):
+    """However long a history is, as much of it stays as there is room for."""
+    roles = ("user", "assistant")
+    messages = [{"role": role, "content": "tea " * 4} for _ in range(turns) for role in roles]
+    messages.append({"role": "user", "content": "tea"})
+    options = {"context_window": 150, "counter": "words", "template": template}
+    fitted = fit_request({"messages": messages}, **options)
+    assert 90 < fitted.total_tokens <= 150
+    assert fitted.request["messages"] == messages[-len(fitted.request["messages"]) :]
+    longer = fit_request({"messages": [*messages[:2], *messages]}, **options)
+    assert len(longer.request["messages"]) == len(fitted.request["messages"])
+
+
 def test_tools_are_rendered():
     """Tools cost what they add to the rendered text, and the figures are called bounds."""
     request = conversation("openai_chat", [("Go.", [], False)])
