@@ -9,6 +9,7 @@ So this module keeps nothing that it has not counted.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,12 @@ SECANTS = 4
 _MOST = _validate.MAX_TOKENS
 _INDEX = 4
 """The bytes of the index of a kept chunk."""
+
+_BLOCK, _FEW = 32, 16
+"""The characters by which parts of a text are found, and the most places that are looked at."""
+
+_MUCH = 1 << 24
+"""From how many characters on, read for all parts, finding them by blocks is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +194,31 @@ class Prompted:
         return self.counted[text]
 
 
+def _places(text: str, parts: Sequence[str]) -> Iterator[int]:
+    """
+    Yield where each of *parts* stands in *text*, -1 if not once.
+
+    Wherever a part that is long enough stands, a whole block of the text begins in its middle. So
+    the text is not read again for each of many parts.
+    """
+    blocks: dict[str, list[int]] = {}
+    if len(text) * len(parts) > _MUCH:
+        for at in range(0, len(text) - _BLOCK + 1, _BLOCK):
+            blocks.setdefault(text[at : at + _BLOCK], []).append(at)
+    for part in parts:
+        if blocks and len(part) >= 2 * _BLOCK:
+            middle = len(part) // 2 - _BLOCK  # where parts of one kind are least alike
+            offsets = range(middle, middle + _BLOCK)
+            known = [(blocks.get(part[i : i + _BLOCK], ()), i) for i in offsets]
+            if sum(len(found) for found, _ in known) <= _FEW:  # else much of the text is repeated
+                starts = [at - i for found, i in known for at in found if at >= i]
+                starts = [start for start in starts if text.startswith(part, start)]
+                yield starts[0] if len(starts) == 1 else -1
+                continue
+        start = text.find(part)
+        yield start if start >= 0 and text.find(part, start + 1) < 0 else -1
+
+
 class Final:
     """A backend's answer, with the final text in place of the plain one."""
 
@@ -210,10 +242,8 @@ class Final:
     def spans(self) -> bytes:
         """Where each text stands, as int64; -1 if it stands there not once or more than once."""
         spans = array("q")
-        for own in self.own:
-            start = self.text.find(own)
-            is_once = start >= 0 and self.text.find(own, start + 1) < 0
-            spans.extend((start, start + len(own)) if is_once else (-1, -1))
+        for start, own in zip(_places(self.text, self.own), self.own, strict=True):
+            spans.extend((-1, -1) if start < 0 else (start, start + len(own)))
         return spans.tobytes()
 
     def __getattr__(self, name: str) -> Any:
