@@ -49,6 +49,8 @@ class Lazy(Sequence[V]):
     def __getitem__(self, position: int | slice) -> V | Sequence[V]:
         places = range(self._length)[position]
         if isinstance(places, range):
+            if places and places.step == 1:  # together, as when all are read
+                return self._make(places.start, places.stop)
             return [self._make(place, place + 1)[0] for place in places]
         return self._make(places, places + 1)[0]
 

@@ -10,6 +10,7 @@ import pytest
 from support import END_MARKER, KNOWN_CLUSTERS, MIDDLE_MARKER, Liar
 
 from budgeteer import BudgeteerError, Chunk, Packer, get_counter, pack
+from budgeteer._pack.lazy import Lazy
 
 FAMILY = KNOWN_CLUSTERS[1]
 TALL = "a" + "\u0301" * 29
@@ -582,3 +583,17 @@ def test_shown_in_a_session(backend):
     assert repr([packing.kept[0]]) == repr(pack("tea", chunks[:1], 100).kept).replace(
         repr(pack("tea", chunks[:1], 100).kept[0].score), repr(packing.kept[0].score)
     )
+
+
+def test_a_slice_is_made_at_once():
+    """Making each item of it by a call of its own took eight times as long."""
+    made = []
+
+    def make(start, stop):
+        made.append((start, stop))
+        return [*range(start, stop)]
+
+    items = Lazy(9, make)
+    for part in (slice(2, 6), slice(-3, None), slice(None), slice(5, 2), slice(1, 8, 3)):
+        assert items[part] == [*range(9)][part]
+    assert made == [(2, 6), (6, 9), (0, 9), (1, 2), (4, 5), (7, 8)]
