@@ -34,6 +34,9 @@ const GEMINI_3: usize = 1_120;
 /// The frame header of a JPEG stands behind its metadata, but never this far.
 const HEADER_MAX: usize = 1 << 20;
 
+/// So many characters of base64 have the size of nearly all images.
+const BEGINNING: usize = 1 << 12;
+
 /// How closely a model looks at an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -217,21 +220,29 @@ pub(crate) fn size_of_url(url: &str) -> Option<(u64, u64)> {
 
 /// Returns the width and height of an image in base64.
 pub(crate) fn size_of_base64(data: &str) -> Option<(u64, u64)> {
+    let is_long = data.chars().nth(BEGINNING).is_some();
+    // No base64 leaves one over.
+    let may_end = || data.trim_end_matches('=').chars().count() % 4 != 1;
+    let beginning = (is_long && may_end()).then(|| decoded_size(data, BEGINNING)).flatten();
+    beginning.or_else(|| decoded_size(data, HEADER_MAX * 4 / 3))
+}
+
+/// Returns the size that stands in the first `most` characters of base64.
+fn decoded_size(data: &str, most: usize) -> Option<(u64, u64)> {
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
-    let beginning = first_chars(data);
+    let beginning = first_chars(data, most);
     let text: String = beginning.chars().filter(|&c| !is_space(c)).collect();
-    let mut text = text.trim_end_matches('=').as_bytes();
+    let mut text = text.trim_end_matches('=');
     if beginning.len() < data.len() {
         // The rest of the last four was cut off.
-        text = &text[..text.len() / 4 * 4];
+        text = first_chars(text, text.chars().count() / 4 * 4);
     }
-    let size = size_of(&decode(text, (4 - text.len() % 4) % 4)?)?;
+    let size = size_of(&decode(text.as_bytes(), (4 - text.len() % 4) % 4)?)?;
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Returns the part of a text that a header may need.
-fn first_chars(text: &str) -> &str {
-    let end = text.char_indices().nth(HEADER_MAX * 4 / 3).map_or(text.len(), |(at, _)| at);
+fn first_chars(text: &str, most: usize) -> &str {
+    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
     &text[..end]
 }
 
