@@ -42,6 +42,17 @@ _KEYS_AT_ONCE = 500  # below the limit of 999 variables in old SQLite
 _ROW_BYTES = 160  # of a row without its vector: both keys, checksum, overhead
 _WAL_BYTES = 4 << 20
 
+_making = threading.Lock()
+"""Held while a file is made, so that no other thread opens it meanwhile."""
+
+
+def _renew_making() -> None:
+    global _making  # noqa: PLW0603 - of the process
+    _making = threading.Lock()
+
+
+_process.call_in_child(_renew_making)
+
 
 class Keys:
     """Makes the key of a text: a hash of the whole text, the model, its size and the URL."""
@@ -134,12 +145,8 @@ class Cache:
 
     def _open(self, milliseconds: int) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite gives its side files the permissions of this one.
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
-        try:
-            self._inode = os.fstat(file).st_ino
-        finally:
-            os.close(file)
+        _make(self._path)
+        self._inode = self._path.stat().st_ino
         seconds = milliseconds / 1_000
         connection = sqlite3.connect(
             self._path, timeout=seconds, isolation_level=None, check_same_thread=False
@@ -183,6 +190,19 @@ class Cache:
             *("the embedding cache %s is corrupt; it is now %s", self._path, aside),
             extra={"cache": str(self._path), "renamed_to": aside},
         )
+
+
+def _make(path: Path) -> None:
+    """
+    Make an empty file, its owner's alone, where there is none.
+
+    SQLite gives its side files the permissions of this one. One that is there is not opened: at
+    the end of that, POSIX would drop all locks that other connections of this process have on it,
+    and another process would take it for its own.
+    """
+    with _making:
+        if not path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
 
 
 def _write_ahead(connection: sqlite3.Connection, ends: float) -> None:

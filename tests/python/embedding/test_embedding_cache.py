@@ -533,3 +533,19 @@ def test_processes(tmp_path):
     keys = [(n * 100 + i).to_bytes(32, "big") for n in (*range(4), 9) for i in range(60)]
     assert 300 == len(cache.get(keys))
     cache.close()
+
+
+def test_another_embedder_of_the_same_file(endpoint, embedder):
+    """A process that ends takes no file from one that has it open twice, and no row is lost."""
+    as_sent(endpoint, embedder)
+    with replace(embedder, model="other") as other:
+        as_sent(endpoint, other)
+        folder = str(path_of(embedder).parent)
+        subprocess.run([sys.executable, "-c", WORK, folder, "1"], check=True, timeout=60)
+        as_sent(endpoint, embedder, ["rye bread"])
+
+        key = Keys(embedder.url, embedder.model, None)("rye bread")
+        code = "import sys, pathlib; from budgeteer.embedding._cache import Cache; "
+        code += "keys = [bytes.fromhex(sys.argv[2])]; "
+        code += "sys.exit(len(Cache(pathlib.Path(sys.argv[1]), 1 << 24).get(keys)) != 1)"
+        subprocess.run([sys.executable, "-c", code, folder, key.hex()], check=True, timeout=60)
