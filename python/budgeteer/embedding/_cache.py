@@ -119,6 +119,8 @@ class Cache:
             patience = 0.0 if self._told else min(_BUSY_SECONDS, ends - time.monotonic())
             milliseconds = max(0, int(patience * 1_000))
             try:
+                if self._is_gone():
+                    self._close()
                 if self._connection is None:
                     self._connection = self._open(milliseconds)
                 self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchall()
@@ -169,6 +171,15 @@ class Cache:
             with suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+
+    def _is_gone(self) -> bool:
+        """Return whether the open file was removed or replaced: no other process sees its rows."""
+        if self._connection is None:
+            return False
+        try:
+            return self._path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def _set_aside(self) -> None:
         """Rename the corrupt file, over an earlier one, unless another process has done so."""

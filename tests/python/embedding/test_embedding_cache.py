@@ -237,6 +237,27 @@ def test_a_file_that_is_corrupted_while_it_is_open(endpoint, embedder):
         assert [] == as_sent(endpoint, other, texts)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed on Windows")
+@pytest.mark.parametrize("what", ["file", "folder", "replaced"])
+def test_a_file_that_is_removed_while_it_is_open(endpoint, embedder, caplog, what):
+    """A cache that someone cleared is made anew: what is stored in it is found by others."""
+    as_sent(endpoint, embedder)
+    path = path_of(embedder)
+    if what == "file":
+        path.unlink()
+    else:
+        path.parent.rename(path.parent.with_name("old"))
+    if what == "replaced":
+        with replace(embedder) as other:
+            as_sent(endpoint, other)
+    assert ([] if what == "replaced" else sorted(TEXTS)) == as_sent(endpoint, embedder)
+    assert ["rye bread"] == as_sent(endpoint, embedder, ["rye bread"])
+
+    with replace(embedder) as other:
+        assert [] == as_sent(endpoint, other, ["rye bread", *TEXTS])
+    assert [] == warnings_of(caplog)
+
+
 @pytest.mark.parametrize("what", ["a file", "a directory"])
 def test_a_cache_that_cannot_be_used(endpoint, embedder, caplog, what):
     """Where there can be no cache, texts are embedded all the same, and the log says why not."""
