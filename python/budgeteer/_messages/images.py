@@ -166,15 +166,24 @@ def size_of_base64(data: str) -> Size:
 
 def _decoded_size(data: str, most: int) -> Size:
     """Return the size that stands in the first *most* characters of base64."""
-    text = "".join(data[:most].split()).rstrip("=")
+    image = from_base64(data, most)
+    size = None if image is None else _size(image)
+    return size if size is not None and min(size) > 0 else None
+
+
+def from_base64(data: str, most: int) -> bytes | None:
+    """
+    Return the bytes of the first *most* characters of base64, None for what is none.
+
+    The alphabet for URLs is read, too: it is what Google's client writes, and takes.
+    """
+    text = "".join(data[:most].split()).replace("-", "+").replace("_", "/").rstrip("=")
     if len(data) > most:
         text = text[: len(text) // 4 * 4]  # the rest of the last four was cut off
     try:
-        image = base64.b64decode(text + "=" * (-len(text) % 4))
+        return base64.b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return None
-    size = _size(image)
-    return size if size is not None and min(size) > 0 else None
 
 
 def _size(image: bytes) -> Size:

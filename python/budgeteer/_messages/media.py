@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import zlib
 from collections.abc import Mapping
@@ -12,7 +10,14 @@ from typing import Any
 
 from budgeteer import _validate
 from budgeteer._messages.frames import Rule
-from budgeteer._messages.images import DETAILS, Size, image_tokens, size_of_base64, size_of_url
+from budgeteer._messages.images import (
+    DETAILS,
+    Size,
+    from_base64,
+    image_tokens,
+    size_of_base64,
+    size_of_url,
+)
 from budgeteer._messages.shapes import fields_of
 
 IMAGES = ("image_url", "input_image", "image")
@@ -110,16 +115,8 @@ def _data_of(part: Mapping[str, Any]) -> bytes | None:
             text = fields.get(key)
             if isinstance(text, str) and text:
                 text = text.partition(",")[2] if text.startswith("data:") else text
-                return _decoded(text)
+                return from_base64(text, _PDF_MOST * 4 // 3)
     return None
-
-
-def _decoded(text: str) -> bytes | None:
-    text = text[: _PDF_MOST * 4 // 3].rstrip("=")
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return None
 
 
 def _seconds(wave: bytes) -> float | None:

@@ -526,3 +526,21 @@ def test_a_pdf_made_to_be_large():
             "media"
         ]
         assert ("estimate", most) == (media.basis, media.tokens)
+
+
+def test_base64_for_urls():
+    """Media in the base64 that Google's client writes count as in the other alphabet."""
+    pages = b"%PDF-1.7 " + b"<< /Type /Page /Title (\xfb\xef\xbe~~~???) >> " * 40
+    speech = base64.b64decode(wav(9)) + b"\xff\xfe~?" * 99
+    photo = b"\xff\xd8\xff\xef" + (999).to_bytes(2, "big") + b"\xfb\xef\xff" * 999
+    photo = photo[:1003] + b"\xff\xc0\x00\x11\x08\x02\x1c\x03\xc0" + bytes(9)
+    for mime, data in (("application/pdf", pages), ("audio/wav", speech), ("image/jpeg", photo)):
+        plain, safe = base64.b64encode(data), base64.urlsafe_b64encode(data)
+        assert plain != safe
+        parts = (
+            {"inline_data": {"mime_type": mime, "data": one.decode()}} for one in (plain, safe)
+        )
+        requests = ({"model": "gemini-2.5-pro", "contents": [{"parts": [part]}]} for part in parts)
+        media, other = (fit_request(one).report.sections["media"] for one in requests)
+        assert media == other
+        assert "published rule" == media.basis
