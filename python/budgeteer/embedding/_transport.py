@@ -421,6 +421,13 @@ class _Crew:
             if thread.ident is not None:
                 thread.join(5 * _SLICE)
 
+    def answered(self) -> Iterator[tuple[Batch, Vectors]]:
+        """Yield the batches that were answered and not yet taken."""
+        while not self.done.empty():
+            batch, outcome = self.done.get()
+            if outcome is not None and not isinstance(outcome, BaseException):
+                yield batch, outcome
+
     def _serve(self) -> None:
         while not self.stop.is_set():
             try:
@@ -444,7 +451,8 @@ def run(
     """
     Do *work* on all batches, a few at once, and pass each result to *add* as it comes.
 
-    The first failure, or an interruption, stops the rest; results already added stay.
+    The first failure, or an interruption, stops the rest; results already added stay. So do those
+    that are there, or are being read, when a failure is met.
     """
     if len(batches) == 1 or embedder.max_concurrency == 1:
         never = threading.Event()
@@ -453,13 +461,19 @@ def run(
             if vectors is not None:
                 add(batch, vectors)
         return
+    failure: BaseException | None = None
     with _Crew(embedder, http, batches, work) as crew:
         for _ in batches:
             batch, outcome = crew.done.get()
             if isinstance(outcome, BaseException):
-                raise outcome
+                failure = outcome
+                break
             if outcome is not None:
                 add(batch, outcome)
+    if failure is not None:
+        for batch, vectors in crew.answered():
+            add(batch, vectors)
+        raise failure
 
 
 async def arun(
@@ -481,7 +495,8 @@ async def arun(
                 failures.append(error)
                 group.cancel_scope.cancel()
                 return
-            await anyio.to_thread.run_sync(add, batch, vectors)
+            with anyio.CancelScope(shield=True):  # what was answered is kept
+                await anyio.to_thread.run_sync(add, batch, vectors)
 
     async with anyio.create_task_group() as group:
         for _ in range(min(embedder.max_concurrency, len(batches))):

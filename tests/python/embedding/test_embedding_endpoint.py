@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from embedding_server import KEY, changed, literal, replaced, status
 
-from budgeteer.embedding import EmbeddingError, OpenAIEmbedder
+from budgeteer.embedding import EmbeddingError, OpenAIEmbedder, _transport
 
 TEXTS = ["green tea", "black tea", "日本のお茶"]
 
@@ -393,6 +393,34 @@ def test_what_was_answered_is_kept(endpoint, embed, tmp_path):
     assert np.array_equal(server.expected(texts), embed(endpoint, texts, cache_dir=tmp_path))
 
     assert texts[4:] == endpoint.inputs()[-1]
+
+
+def test_what_is_read_beside_a_failure_is_kept(endpoint, embed, tmp_path, monkeypatch):
+    """A failure does not lose the batches whose answers are read at that time."""
+    texts = [f"text {i}" for i in range(3)]
+    advance = _transport.advance
+
+    def slow_advance(work, outcome):
+        if b"embedding" in getattr(outcome, "body", b""):
+            time.sleep(0.2)
+        return advance(work, outcome)
+
+    def behave(handler, question):
+        if question["input"] == texts[1:2]:
+            time.sleep(0.1)
+            status(400)(handler, question)
+        else:
+            server.well(handler, question)
+
+    endpoint.always = behave
+    monkeypatch.setattr(_transport, "advance", slow_advance)
+    monkeypatch.setattr(_transport, "_SMALL_BYTES", 0)  # without async all are read in threads
+    with pytest.raises(EmbeddingError, match="answered 400"):
+        embed(endpoint, texts, batch_size=1, cache_dir=tmp_path)
+    endpoint.always = server.well
+    embed(endpoint, texts, cache_dir=tmp_path)
+
+    assert [texts[1:2]] == endpoint.inputs()[3:]
 
 
 def test_the_first_failure_stops_the_rest(endpoint, embed):
