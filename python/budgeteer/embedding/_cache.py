@@ -125,9 +125,9 @@ class Cache:
                     self._connection = self._open(milliseconds)
                 self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchall()
                 done = work(self._connection)
-            except (sqlite3.Error, OSError) as error:
-                # Only a corrupt file raises the base class itself.
-                if type(error) is not sqlite3.DatabaseError:
+            except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+                # Only a corrupt file raises the base class itself, or quotes what is no text.
+                if type(error) not in (sqlite3.DatabaseError, UnicodeDecodeError):
                     self._tell(str(error))
                     return None
             else:

@@ -179,6 +179,9 @@ CORRUPT = {
     "no database": lambda content: b"These are not the rows you are looking for. " * 99,
     "its header": lambda content: b"x" * 40 + content[40:],
     "its pages": lambda content: content[:100] + b"\xff" * (len(content) - 100),
+    "its names": lambda content: content.replace(b"tablevectors", b"tablev\xf4ctors").replace(
+        b"CREATE TABLE", b"CREATE TABLF"
+    ),
     "its end": lambda content: content[: len(content) // 2],
 }
 
