@@ -206,6 +206,9 @@ def test_slow_commands(name):
         if block.language == "sh":
             for path in re.findall(r"(?:benches|scripts|tests|examples)/[\w./-]+", block.text):
                 assert (ROOT / path).exists(), path
+            # maturin leaves examples and benchmarks out of the manifest of what it distributes.
+            if (ROOT / "PKG-INFO").exists():
+                continue
             for example in re.findall(r"--(?:example|bench) (\w+)", block.text):
                 assert f'name = "{example}"' in manifest, example
 

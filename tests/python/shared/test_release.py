@@ -1,5 +1,6 @@
 """What a release is made of: metadata, dependency groups, workflows, and what fills them in."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -143,6 +144,18 @@ def test_the_groups_that_are_asked_for_exist():
         found = re.findall(r"--group (\S+)", (ROOT / name).read_text(encoding="utf-8"))
         assert found
         assert {group.strip("'`") for group in found} <= set(PROJECT["dependency-groups"]), name
+
+
+def test_the_sources_have_the_folders_that_documents_lead_to():
+    """What a document links to is in the source distribution, whose tests follow the links."""
+    included = {one["path"].partition("/")[0] for one in PROJECT["tool"]["maturin"]["include"]}
+    linked = set()
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")):
+        for target in re.findall(r"\]\(([^)\s#:]+)", document.read_text(encoding="utf-8")):
+            place = Path(os.path.relpath(document.parent / target, ROOT))
+            linked |= {place.parts[0]} if (ROOT / place.parts[0]).is_dir() else set()
+
+    assert {"docs", "fuzz"} <= linked <= {*included, "python", "rust"}  # maturin adds these two
 
 
 def test_classifiers():
