@@ -41,6 +41,7 @@ _CLAUDE_TOOLS = {
 _CLAUDE_TOOL = (346, 313)
 """Tokens of the system prompt for tools: where the model may choose, and where it must call."""
 
+_DEFINITIONS = ("$defs", "definitions")
 _DECLARATIONS = ("function_declarations", "functionDeclarations")
 
 
@@ -78,7 +79,10 @@ def tool_cost(
         tokens += framed_tools(count(text), has_system) + _choice(choice, count)
         return Cost(tokens, "measured", "TypeScript as known from bills, errs high, 2024-07")
     text = _shown("json", plain, texts) if plain else ""
-    tokens += count(text)
+    if provider == "gemini" and '"$ref"' in text:
+        tokens += max(count(text), count(_render("json", _inlined_tools(plain))))
+    else:
+        tokens += count(text)
     if provider == "anthropic":
         known = next((cost for name, cost in _CLAUDE_TOOLS.items() if name in model), _CLAUDE_TOOL)
         chosen = (fields_of(choice) or {}).get("type")
@@ -125,6 +129,45 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         else:
             run.append(tool)
     return plain, run
+
+
+_MOST_PLACES = 10_000
+"""How many values a schema may have once its references are written out."""
+
+
+def _inlined_tools(tools: Sequence[Any]) -> list[Any]:
+    """Return tools as clients send them to Gemini, which knew no references in a schema."""
+    shown = [json.loads(as_json("request['tools']", fields_of(tool) or tool)) for tool in tools]
+    try:
+        return [_inlined(tool, {}, (), [_MOST_PLACES]) for tool in shown]
+    except RecursionError:  # clients do not get further, either
+        return shown
+
+
+def _inlined(value: Any, known: dict[str, Any], within: tuple[str, ...], left: list[int]) -> Any:
+    """
+    Return a value of JSON with the definitions of its schemas in the places of their references.
+
+    One that refers to itself stays, and so do all once there are too many values.
+    """
+    left[0] -= 1
+    if isinstance(value, list):
+        return [_inlined(item, known, within, left) for item in value]
+    if not isinstance(value, dict):
+        return value
+    for key in _DEFINITIONS:
+        if isinstance(value.get(key), dict):
+            known = {**known, **{f"#/{key}/{name}": of for name, of in value[key].items()}}
+    beside = {
+        key: _inlined(inner, known, within, left)
+        for key, inner in value.items()
+        if key not in ("$ref", *_DEFINITIONS)
+    }
+    place = value.get("$ref")
+    if not isinstance(place, str) or place not in known or place in within or left[0] <= 0:
+        return {**({} if place is None else {"$ref": place}), **beside}
+    found = _inlined(known[place], known, (*within, place), left)
+    return {**found, **beside} if isinstance(found, dict) else found
 
 
 _KEPT_BYTES = 1 << 17

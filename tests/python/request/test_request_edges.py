@@ -492,3 +492,33 @@ def test_other_collections():
     assert more == fitted({"messages": deque(more)}, previous=first).request["messages"]
     with pytest.raises(InvalidArgumentError, match=r"request\['messages'\] must be a sequence"):
         fitted({"messages": {1, 2}})
+
+
+def test_references_in_the_tools_of_gemini():
+    """A definition counts wherever it is referred to, as clients write it for Gemini."""
+    money = {"type": "object", "properties": {"amount": {"description": "How much it is"}}}
+    names = ("price", "discount", "tax", "refund")
+
+    def tool(value, **more):
+        schema = {"type": "object", "properties": dict.fromkeys(names, value), **more}
+        return {"type": "function", "function": {"name": "pay", "parameters": schema}}
+
+    def tokens(tool, model="gemini-2.5-pro"):
+        request = {"model": model, "messages": [QUESTION], "tools": [tool]}
+        return fit_request(request, counter="words").report.sections["tools"].tokens
+
+    def to(name):
+        return {"$ref": f"#/$defs/{name}"}
+
+    short = tool(to("Money"), **{"$defs": {"Money": money}})
+    assert tokens(tool(money)) == tokens(short)
+    # One that is larger than what it stands for, unknown, or within itself is no error.
+    lone = tool(to("Money"), **{"$defs": {"Money": {}, "Rest": money}})
+    assert tokens(lone) >= tokens(tool({}))
+    assert tokens(tool(to("Other"))) == tokens(tool(to("Money")))
+    tree = {"type": "object", "properties": {"left": to("Tree"), "right": to("Tree")}}
+    assert tokens(tool(to("Tree"), **{"$defs": {"Tree": tree}})) > tokens(tool(tree)) / 2
+    many = {f"D{i}": {"allOf": [to(f"D{i + 1}")] * 9} for i in range(60)}
+    assert tokens(tool(to("D0"), **{"$defs": many})) > 0
+    chain = {f"D{i}": {"items": to(f"D{i + 1}")} for i in range(900)}
+    assert tokens(tool(to("D0"), **{"$defs": chain})) > 0
