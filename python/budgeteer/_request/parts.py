@@ -56,19 +56,19 @@ class Cost(NamedTuple):
 def tool_cost(
     reading: Reading,
     tools: Sequence[Any],
+    model: str,
     count: Callable[[str], int],
     frame: Frame,
     has_system: bool,
     texts: ToolTexts | None = None,
 ) -> Cost:
     """
-    Return what *tools*, of those of a request, cost as the provider writes them.
+    Return what *tools*, of those of a request, cost as the provider of *model* writes them.
 
     Those of *texts* are rendered once.
     """
     if not tools:
         return Cost(0, "published rule", "no tools")
-    model = str(reading.request.get("model", ""))
     provider = provider_of_tools(reading.provider, frame, model)
     plain, run = split_tools(tools)
     tokens = SERVER_TOOL * len(run)

@@ -84,6 +84,7 @@ class Work:
         again what was done to the messages of *previous*.
         """
         self.reading, self.counter, self.template = reading, counter, template
+        self.name = name
         self.extra = extra
         self.frame: Frame = frame_of(name) if template is None else _BY_TEMPLATE
         self._count = count = counting(counter)
@@ -208,7 +209,7 @@ class Work:
             tokens = self.counter.count(text) - self.counter.count(without)
             return Cost(max(0, tokens), "bound", SOURCE)
         count, known = self.counter.count, self._tool_texts
-        return tool_cost(reading, tools, count, self.frame, self.has_system, known)
+        return tool_cost(reading, tools, self.name, count, self.frame, self.has_system, known)
 
     def _finds_system(self) -> bool:
         """Return whether instructions or a system message stay."""

@@ -522,3 +522,19 @@ def test_references_in_the_tools_of_gemini():
     assert tokens(tool(to("D0"), **{"$defs": many})) > 0
     chain = {f"D{i}": {"items": to(f"D{i + 1}")} for i in range(900)}
     assert tokens(tool(to("D0"), **{"$defs": chain})) > 0
+
+
+@pytest.mark.parametrize("model", ["gemini-2.5-pro", "claude-3-sonnet-20240229"])
+def test_tools_of_a_model_beside_the_request(model):
+    """Tools count by the model that the caller names, as they do by that of the request."""
+    schema = {"type": "object", "properties": {"kind": {"type": "string", "enum": ["green"]}}}
+    tool = {"name": "brew", "input_schema": schema}
+    if "gemini" in model:
+        tool = {"type": "function", "function": {"name": "brew", "parameters": schema}}
+    request = {"messages": [QUESTION], "tools": [tool]}
+    named = fit_request({**request, "model": model}).report.sections["tools"]
+
+    assert named == fit_request(request, model=model).report.sections["tools"]
+    assert (
+        named == fit_request({**request, "model": "house"}, model=model).report.sections["tools"]
+    )
