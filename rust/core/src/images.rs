@@ -229,16 +229,27 @@ pub(crate) fn size_of_base64(data: &str) -> Option<(u64, u64)> {
 
 /// Returns the size that stands in the first `most` characters of base64.
 fn decoded_size(data: &str, most: usize) -> Option<(u64, u64)> {
+    let size = size_of(&from_base64(data, most)?)?;
+    (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
+/// Returns the bytes of the first `most` characters of base64, in the alphabet
+/// for URLs, too, which Google's client writes.
+pub(crate) fn from_base64(data: &str, most: usize) -> Option<Vec<u8>> {
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+    let plain = |c| match c {
+        '-' => '+',
+        '_' => '/',
+        c => c,
+    };
     let beginning = first_chars(data, most);
-    let text: String = beginning.chars().filter(|&c| !is_space(c)).collect();
+    let text: String = beginning.chars().filter(|&c| !is_space(c)).map(plain).collect();
     let mut text = text.trim_end_matches('=');
     if beginning.len() < data.len() {
         // The rest of the last four was cut off.
         text = first_chars(text, text.chars().count() / 4 * 4);
     }
-    let size = size_of(&decode(text.as_bytes(), (4 - text.len() % 4) % 4)?)?;
-    (size.0 > 0 && size.1 > 0).then_some(size)
+    decode(text.as_bytes(), (4 - text.len() % 4) % 4)
 }
 
 fn first_chars(text: &str, most: usize) -> &str {
@@ -248,7 +259,7 @@ fn first_chars(text: &str, most: usize) -> &str {
 
 /// Decodes base64 as Python's `base64.b64decode` does: other ASCII characters
 /// are skipped, and padding in the middle may end it.
-pub(crate) fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
+fn decode(data: &[u8], padding: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(data.len() / 4 * 3 + 3);
     let (mut bits, mut place, mut pads) = (0_u32, 0, 0);
     for &byte in data.iter().chain(std::iter::repeat_n(&b'=', padding)) {
@@ -347,6 +358,13 @@ mod tests {
             let url = format!("data:image/{kind};base64,{data}");
             assert_eq!(Some((640, 480)), size_of_url(&url), "{kind}");
         }
+    }
+
+    #[test]
+    fn the_alphabet_for_urls_is_read() {
+        assert_eq!(Some(b"\xfb\xef\xbe\xff".to_vec()), from_base64("++-+ /w==", 99));
+        assert_eq!(from_base64("++++_w", 99), from_base64("++++/w==", 99));
+        assert_eq!(Some(b"\xfb\xef\xbe".to_vec()), from_base64("++++/w==", 6));
     }
 
     #[test]

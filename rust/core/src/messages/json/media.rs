@@ -4,7 +4,7 @@
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 use serde_json::Value;
 
-use crate::images::{Detail, decode, image_tokens};
+use crate::images::{Detail, from_base64, image_tokens};
 
 /// What the type of a part of audio or video names.
 const TIMED: [&str; 2] = ["audio", "video"];
@@ -104,10 +104,7 @@ fn data_of(part: &Value) -> Option<Vec<u8>> {
         Some(text) => text.split_once(',').map_or("", |(_, data)| data),
         None => text,
     };
-    let text = text.as_bytes();
-    let text = &text[..text.len().min(PDF_MOST * 4 / 3)];
-    let end = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
-    decode(&text[..end], (4 - end % 4) % 4)
+    from_base64(text, PDF_MOST * 4 / 3)
 }
 
 /// Returns the length of a WAV file in seconds; None if it has no usual header.
