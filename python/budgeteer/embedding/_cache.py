@@ -126,7 +126,7 @@ class Cache:
                 self._connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchall()
                 done = work(self._connection)
             except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-                # Only a corrupt file raises the base class itself, or quotes what is no text.
+                # Only a corrupt file raises the base class itself, or has bytes for names.
                 if type(error) not in (sqlite3.DatabaseError, UnicodeDecodeError):
                     self._tell(str(error))
                     return None
