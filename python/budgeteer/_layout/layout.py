@@ -16,11 +16,10 @@ from budgeteer._messages.messages import (
     MessageCosts,
     Sent,
     chosen,
-    framed_tools,
     has_system,
     model_name,
-    render_tools,
 )
+from budgeteer._messages.tools import framed_tools, render_tools
 from budgeteer._public import public
 from budgeteer._pydantic import instance_schema
 from budgeteer.errors import InvalidArgumentError

@@ -20,8 +20,9 @@ from budgeteer._layout.select import (
 )
 from budgeteer._messages.history import History
 from budgeteer._messages.keep import Keeper, Rules
-from budgeteer._messages.messages import MessageCosts, ToolTexts, framed_tools, render_tools
+from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.shapes import AnyMessage, mapping
+from budgeteer._messages.tools import ToolTexts, framed_tools, render_tools
 from budgeteer._messages.views import view_of
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing

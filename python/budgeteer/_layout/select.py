@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
-from budgeteer._messages.messages import as_json
-from budgeteer._messages.shapes import fields_of, mapping
+from budgeteer._messages.shapes import as_json, fields_of, mapping
 from budgeteer.errors import InvalidArgumentError
 
 Select: TypeAlias = Literal["bm25"]

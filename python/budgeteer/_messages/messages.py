@@ -9,7 +9,6 @@ publish none.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -26,7 +25,16 @@ from budgeteer._messages.media import (
     file_cost,
     image_cost,
 )
-from budgeteer._messages.shapes import RESULT_ROLES, AnyMessage, fields_of, mapping, text_key
+from budgeteer._messages.shapes import (
+    DEEPEST,
+    RESULT_ROLES,
+    AnyMessage,
+    as_json,
+    fields_of,
+    mapping,
+    text_key,
+)
+from budgeteer._messages.tools import framed_tools, render_tools
 from budgeteer._messages.views import view_of
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
@@ -34,28 +42,16 @@ from budgeteer.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from budgeteer._count.limits import ModelLimits
 
-PER_TOOLS, WITH_SYSTEM, NO_TOOL, NAMED_TOOL = 9, -4, 1, 7
+NO_TOOL, NAMED_TOOL = 1, 7
 ToolChoice: TypeAlias = Literal["auto", "required", "any", "none"]
 _TOOL_CHOICES: tuple[ToolChoice, ...] = get_args(ToolChoice)
-_DEEPEST = 100
 _RECEIVED = ("id", "status", "phase", "type", "model", "usage", "stop_reason", "stop_sequence")
 """The fields of a message as an API answers it that are not of its text."""
-
-_SIMPLE = {
-    **{kind: kind for kind in ("string", "number", "boolean", "null")},
-    "integer": "number",
-}
-
-_BESIDE = ("$defs", "definitions", "$ref", "allOf", "anyOf", "oneOf")
-"""Where a tool's schema says more of its fields, as that of nested classes does in ``$defs``."""
 
 Counter: TypeAlias = str | Callable[[str], int] | TokenCounter
 
 Message: TypeAlias = Mapping[str, Any]
 """A message or a tool schema as callers give it, such as a TypedDict of OpenAI or Anthropic."""
-
-ToolTexts: TypeAlias = dict[int, str | None]
-"""What tools are rendered as, by their ids, while others hold these; None until one is."""
 
 Sent: TypeAlias = Any
 """The same as callers get it back: Any, as each client takes only its own TypedDicts."""
@@ -403,11 +399,6 @@ def count_tools(
     return framed_tools(counted.count(render_tools("tools", items)) + extra, has_system_message)
 
 
-def framed_tools(tokens: int, has_system_message: bool) -> int:
-    """Return the tokens of tool schemas whose text counts *tokens*."""
-    return max(0, tokens + PER_TOOLS + (WITH_SYSTEM if has_system_message else 0))
-
-
 def model_name(model: object) -> str:
     """Return the name of a model, "" for None."""
     if model is None:
@@ -449,29 +440,12 @@ def _tokens(where: str, value: Any, count: Callable[[str], int], depth: int = 0)
     items = value if isinstance(value, (dict, list, tuple)) else fields_of(value)
     if items is None:
         return count(as_json(where, value))
-    if depth > _DEEPEST:
-        raise InvalidArgumentError(f"{where} is nested deeper than {_DEEPEST}")
+    if depth > DEEPEST:
+        raise InvalidArgumentError(f"{where} is nested deeper than {DEEPEST}")
     total = 0
     for item in items.values() if isinstance(items, Mapping) else items:
         total += count(item) if type(item) is str else _tokens(where, item, count, depth + 1)
     return total
-
-
-def as_json(where: str, value: object) -> str:
-    """Return *value* as the JSON that a model sees."""
-
-    def plain(inner: object) -> object:
-        fields = fields_of(inner)
-        if fields is None:
-            raise TypeError
-        return dict(fields)
-
-    try:
-        return json.dumps(value, ensure_ascii=False, default=plain)
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidArgumentError(
-            f"{where} must be of JSON's types, not {_validate.type_name(value)}"
-        ) from None
 
 
 def _unknown(
@@ -512,107 +486,3 @@ def _choice_tokens(choice: object, counter: TokenCounter) -> int:
     if name is None and choice.get("type") in _TOOL_CHOICES:
         return NO_TOOL if choice["type"] == "none" else 0
     return NAMED_TOOL + counter.count(_validate.text("tool_choice['name']", name))
-
-
-def render_tools(name: str, tools: Sequence[Any], known: ToolTexts | None = None) -> str:
-    """
-    Return tool schemas as the TypeScript that a model sees; *name* is theirs in an error.
-
-    Those of *known* are rendered once.
-
-    Examples:
-        >>> print(render_tools("tools", [{"name": "now", "description": "Say what time it is"}]))
-        namespace functions {
-        <BLANKLINE>
-        // Say what time it is
-        type now = () => any;
-        <BLANKLINE>
-        } // namespace functions
-
-    """
-    texts = [tool_text(known, f"{name}[{i}]", tool, _render_tool) for i, tool in enumerate(tools)]
-    return "\n".join(["namespace functions {", "", *texts, "} // namespace functions"])
-
-
-def tool_text(
-    known: ToolTexts | None, where: str, tool: Any, render: Callable[[str, Any], str]
-) -> str:
-    """Return what *render* makes of *tool*; of one whose id is in *known* it is made once."""
-    if known is None or id(tool) not in known:
-        return render(where, tool)
-    text = known[id(tool)]
-    if text is None:
-        text = known[id(tool)] = render(where, tool)
-    return text
-
-
-def _render_tool(where: str, item: Any) -> str:
-    lines = []
-    tool = mapping(where, item)
-    around = next((key for key in ("function", "custom") if tool.get(key) is not None), None)
-    if around is not None:
-        where = f"{where}[{around!r}]"
-        tool = mapping(where, tool[around])
-    called = _validate.text(f"{where}['name']", tool.get("name"))
-    key = "input_schema" if tool.get("input_schema") is not None else "parameters"
-    schema = {} if tool.get(key) is None else mapping(f"{where}[{key!r}]", tool[key])
-    if _says_something(tool.get("description")):
-        told = _validate.text(f"{where}['description']", tool["description"])
-        lines.append(f"// {told}")
-    fields = []
-    if tool.get("format") is not None:  # of a custom tool, such as a grammar
-        fields.append(as_json(f"{where}['format']", tool["format"]))
-    where = f"{where}[{key!r}]"
-    if _says_something(schema.get("properties")):
-        fields.append(_properties(where, schema, 0))
-    beside = [part for part in schema if part in _BESIDE and _says_something(schema[part])]
-    if beside:
-        fields.append(as_json(where, {part: schema[part] for part in beside}))
-    if fields:
-        lines += [f"type {called} = (_: {{", *fields, "}) => any;", ""]
-    else:
-        lines += [f"type {called} = () => any;", ""]
-    return "\n".join(lines)
-
-
-def _says_something(value: object) -> bool:
-    """Return whether a value is not empty; an array of numpy, which does not say, is not."""
-    try:
-        return bool(value)
-    except ValueError:
-        return True
-
-
-def _properties(where: str, schema: Mapping[str, Any], indent: int, depth: int = 0) -> str:
-    required = schema.get("required")
-    needed = required if isinstance(required, (list, tuple)) else ()
-    lines = []
-    place = f"{where}['properties']" if depth < 2 else where
-    fields = schema.get("properties")
-    for name, value in mapping(place, fields if _says_something(fields) else {}).items():
-        field = value if isinstance(value, Mapping) else {}
-        if isinstance(field.get("description"), str) and field["description"]:
-            lines.append(f"// {field['description']}")
-        mark = "" if name in needed else "?"
-        lines.append(f"{name}{mark}: {_type(f'{place}[{name!r:.80}]', value, indent, depth)},")
-    return "\n".join(" " * indent + line for line in lines)
-
-
-def _type(where: str, schema: Any, indent: int, depth: int) -> str:
-    """Return a schema as a TypeScript type, or as JSON if it has none, which errs high."""
-    if depth > _DEEPEST:
-        raise InvalidArgumentError(f"{where[:200]} is nested deeper than {_DEEPEST}")
-    if not isinstance(schema, Mapping):
-        return as_json(where, schema)
-    if isinstance(schema.get("enum"), (list, tuple)):
-        return " | ".join(as_json(where, value) for value in schema["enum"])
-    kind = schema.get("type")
-    if isinstance(kind, (list, tuple)):
-        return " | ".join(_type(where, {**schema, "type": one}, indent, depth + 1) for one in kind)
-    if kind == "array":
-        items = schema.get("items")
-        return f"{_type(where, items, indent, depth + 1)}[]" if _says_something(items) else "any[]"
-    if kind == "object":
-        return "\n".join(["{", _properties(where, schema, indent + 2, depth + 1), "}"])
-    simple = _SIMPLE.get(kind) if isinstance(kind, str) else None
-    return as_json(where, schema) if simple is None else simple

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, Protocol, TypeAlias
@@ -17,6 +18,9 @@ TEXT_PARTS = {
     "thinking": "thinking",
 }
 """The types of parts that are text, and the key that holds it."""
+
+DEEPEST = 100
+"""How deep a value may be nested."""
 
 RESULT_ROLES = ("tool", "function")
 """The roles of a message that is a tool's result, OpenAI's newer and older one."""
@@ -202,3 +206,20 @@ def plain(value: object) -> dict[str, Any]:
     if fields is None:
         raise TypeError(f"{_validate.type_name(value)} cannot")
     return dict(fields)
+
+
+def as_json(where: str, value: object) -> str:
+    """Return *value* as the JSON that a model sees."""
+
+    def plain(inner: object) -> object:
+        fields = fields_of(inner)
+        if fields is None:
+            raise TypeError
+        return dict(fields)
+
+    try:
+        return json.dumps(value, ensure_ascii=False, default=plain)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgumentError(
+            f"{where} must be of JSON's types, not {_validate.type_name(value)}"
+        ) from None

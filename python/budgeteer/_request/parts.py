@@ -10,16 +10,9 @@ from typing import Any, NamedTuple, get_origin
 
 from budgeteer import _validate
 from budgeteer._messages.frames import OPENAI, Frame, Rule
-from budgeteer._messages.messages import (
-    NAMED_TOOL,
-    NO_TOOL,
-    ToolTexts,
-    as_json,
-    framed_tools,
-    render_tools,
-    tool_text,
-)
-from budgeteer._messages.shapes import fields_of, mapping, plain
+from budgeteer._messages.messages import NAMED_TOOL, NO_TOOL
+from budgeteer._messages.shapes import as_json, fields_of, mapping, plain
+from budgeteer._messages.tools import ToolTexts, framed_tools, render_tools, tool_text
 from budgeteer._request.read import Provider, Reading
 from budgeteer.errors import InvalidArgumentError
 

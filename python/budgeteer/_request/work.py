@@ -15,8 +15,9 @@ from budgeteer._count.limits import ModelLimits, model_limits
 from budgeteer._layout.select import fitting, ranked, tool_name
 from budgeteer._messages.frames import Frame, frame_of, weakest
 from budgeteer._messages.mask import MASK
-from budgeteer._messages.messages import Message, MessageCosts, ToolTexts
+from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
+from budgeteer._messages.tools import ToolTexts
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import without_results
 from budgeteer._request.history import Order, order_of

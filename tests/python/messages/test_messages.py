@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from budgeteer import InvalidArgumentError, get_counter
 from budgeteer._messages.images import size_of_base64, size_of_url
-from budgeteer._messages.messages import render_tools
+from budgeteer._messages.tools import render_tools
 from budgeteer.window import count_messages, count_tools, model_limits
 
 HELLO = {"role": "user", "content": "hello"}
