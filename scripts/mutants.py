@@ -4,12 +4,11 @@ Change one expression of a file at a time, and count how many such mutants the t
     pip install --group test --group mutants
     python scripts/mutants.py FILE... [--only FUNCTION] [--children N] [--record]
 
-mutmut mutates a file of Python, cargo-mutants one of Rust. `tests/mutants.json` says which tests
-reach a file: only those run. What has no dashes there, for cargo, is a part of names of tests:
-only those with such a part run. It also has what was found last, and each mutant that survives
-with the reason why no test finds it. The exit status is 1 where fewer than 90 % are killed, or
-where one survives without a reason there. `--record` writes what was found; new survivors get an
-empty reason, which is none.
+mutmut mutates a file of Python; `tests/mutants.json` says which tests reach it: only those run.
+cargo-mutants says how to mutate a file of Rust: see `mutants_of_rust.py`. The record also has what
+was found last, and each mutant that survives with the reason why no test finds it; `open` are
+those that nobody has looked at. The exit status is 1 where fewer than 90 % are killed, or one is
+open. `--record` writes what was found.
 
 All is written below `target/mutants`, with what mutmut says in `run.log`. mutmut changes neither
 what stands outside of functions nor a function that has a decorator.
@@ -25,8 +24,11 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import mutants_of_rust
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests/mutants.json"
@@ -130,26 +132,13 @@ def shown(name: str, diff: str) -> str:
     return " ".join([f"{function}:", *(f"{line[0]} {line[1:].strip()}" for line in lines)])
 
 
-def of_rust(file: str, tests: list[str], only: str, children: int) -> Found:
-    """Run cargo-mutants on a file of the core, in a copy of the checkout."""
-    work = folder_of(file)
-    command = ["cargo", "mutants", "--package", "budgeteer", "--file", file, "--no-shuffle"]
-    command += ["--jobs", str(children), "--output", str(work), "--colors", "never"]
-    command += ["--re", only] if only else []
-    # Only these tests are built, too. A property has fewer examples, as in Python.
-    command += [f"--cargo-arg={one}" for one in tests if one.startswith("-")]
-    command += ["--", "--", *(one for one in tests if not one.startswith("-"))]
-    environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "0", "PROPTEST_CASES": "48"}
-    done = subprocess.run(command, cwd=ROOT, check=False, env=environment)
-    if done.returncode not in {0, 2, 3}:  # all caught, some missed, some timed out
-        sys.exit(f"cargo-mutants ended with status {done.returncode}")
-    states = {
-        state: (work / f"mutants.out/{state}.txt").read_text("utf-8").splitlines()
-        for state in ("caught", "timeout", "missed", "unviable")
-    }
-    print(file, {state: len(lines) for state, lines in states.items()})
-    survivors = sorted(re.sub(r"^\S+ ", "", line) for line in states["missed"])
-    return Found(len(states["caught"] + states["timeout"]), survivors)
+def of_rust(files: list[str], only: str, children: int) -> Iterator[tuple[str, Found]]:
+    """Ask the tests of the core of the mutants of some files."""
+    (WORK / "rust").mkdir(parents=True, exist_ok=True)
+    for file, states in mutants_of_rust.asked(WORK / "rust", files, only, children):
+        print(file, {state: len(names) for state, names in states.items()})
+        survivors = sorted(states["missed"] + states["unreached"])
+        yield file, Found(len(states["caught"] + states["timeout"]), survivors)
 
 
 def main() -> None:
@@ -163,11 +152,20 @@ def main() -> None:
     if arguments.only and arguments.record:
         parser.error("what is recorded is of whole files")
     record = json.loads(RECORD.read_text("utf-8"))
+    files = arguments.files
+    of_core = [file for file in files if file.endswith(".rs")]
     failed = False
-    for file in arguments.files:
-        known = record[file]
-        run = of_rust if file.endswith(".rs") else of_python
-        found = run(file, known["tests"], arguments.only, arguments.children)
+
+    def results() -> Iterator[tuple[str, Found]]:
+        for file in files:
+            if file not in of_core:
+                tests = record[file]["tests"]
+                yield file, of_python(file, tests, arguments.only, arguments.children)
+        if of_core:
+            yield from of_rust(of_core, arguments.only, arguments.children)
+
+    for file, found in results():
+        known = record.setdefault(file, {})
         reasons = known.get("survivors", {})
         new = [one for one in found.survivors if not reasons.get(one)]
         print(f"{file}: {found.killed} of {found.mutants} killed, {found.share:.1%}")
@@ -176,7 +174,8 @@ def main() -> None:
         failed |= bool(new) or found.share < SHARE
         if arguments.record:
             known |= {"mutants": found.mutants, "killed": found.killed}
-            known["survivors"] = {one: reasons.get(one, "") for one in found.survivors}
+            known["survivors"] = {one: reasons[one] for one in found.survivors if reasons.get(one)}
+            known["open"] = sorted(set(new))
             text = json.dumps(record, indent=2, ensure_ascii=False, sort_keys=True)
             RECORD.write_text(text + "\n", "utf-8")
     sys.exit(failed)

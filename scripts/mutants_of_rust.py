@@ -1,0 +1,496 @@
+"""
+Mutants of the core that are compiled all at once: the environment says which one is on.
+
+cargo-mutants lists what to change, and would build the core anew for each of 13,000 changes. Here
+each place that is changed asks which mutant is on. So the tests are built once, it is noted which
+places each of them reaches, and a mutant takes as long as these tests, up to the first that fails.
+
+Left out is what cannot be chosen while the program runs: constants and the functions that make
+them, results of `impl Trait`, what does not compile, and the code of other processors.
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import tree_sitter_rust
+from tree_sitter import Language, Node, Parser
+
+ROOT = Path(__file__).resolve().parent.parent
+CARGO = ("--locked", "--package", "budgeteer", "--features", "json,tracing,vocabularies")
+
+SWITCH = """
+use std::fs::File;
+use std::io::Write;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ON: LazyLock<u32> =
+    LazyLock::new(|| std::env::var("MUTANT").ok().and_then(|on| on.parse().ok()).unwrap_or(0));
+static REACHED: LazyLock<Option<File>> = LazyLock::new(|| {
+    let path = std::env::var_os("MUTANTS_REACHED")?;
+    Some(File::options().create(true).append(true).open(path).unwrap())
+});
+static SEEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
+
+pub(crate) fn on(place: u32) -> u32 {
+    if let Some(file) = &*REACHED
+        && !SEEN[place as usize].swap(true, Ordering::Relaxed)
+    {
+        writeln!(&*file, "{place}").unwrap();
+    }
+    *ON
+}
+"""
+
+OPERATORS = {
+    "BinaryOperator": {"binary_expression", "compound_assignment_expr"},
+    "UnaryOperator": {"unary_expression"},
+}
+FIELDS = {"field_initializer", "shorthand_field_initializer"}
+
+ROUNDS = (0.2, 0.6, 2.0, 6.0, 20.0)
+"""Tests are asked in rounds, up to these numbers of seconds together; no more behind the last."""
+
+FINDERS = 6
+"""The number of tests that come first as they found other mutants of the file."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place."""
+
+    number: int
+    file: str
+    genre: str
+    name: str
+    replacement: str
+    start: int
+    end: int
+
+
+class Test(NamedTuple):
+    """A test that reaches a place."""
+
+    seconds: float
+    program: str
+    name: str
+
+
+class Source:
+    """A file of Rust, and its mutants."""
+
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_bytes()
+        self.tree = Parser(Language(tree_sitter_rust.language())).parse(self.text)
+        self.places: dict[int, list[Mutant]] = {}
+
+    def offset(self, place: dict[str, int]) -> int:
+        """Return the byte at a line and a column, which counts characters; both from 1."""
+        lines = self.text.split(b"\n")[: place["line"]]
+        return sum(len(line) + 1 for line in lines[:-1]) + len(
+            lines[-1].decode()[: place["column"] - 1].encode()
+        )
+
+    def node_of(self, mutant: Mutant) -> Node | None:
+        """Return the node that is changed."""
+        is_field = mutant.genre == "StructField"  # its span has the comma
+        end = mutant.start + 1 if is_field else mutant.end
+        node = self.tree.root_node.descendant_for_byte_range(mutant.start, end)
+        if mutant.genre in OPERATORS:
+            parent = node and node.parent
+            return parent if parent and parent.type in OPERATORS[mutant.genre] else None
+
+        def is_it(node: Node) -> bool:
+            parent = node.parent and node.parent.type
+            match mutant.genre:
+                case "FnValue":
+                    return node.type == "block" and parent == "function_item"
+                case "MatchArmGuard":
+                    return parent == "match_pattern"
+                case "MatchArm":
+                    return node.type == "match_arm"
+                case _:
+                    return node.type in FIELDS
+
+        while node and not is_it(node):
+            node = node.parent
+        return node
+
+    def put(self, mutant: Mutant) -> int | None:
+        """Put a mutant at its place, and return the number of that; None where there is none."""
+        node = self.node_of(mutant)
+        if node is None:
+            return None
+        those = self.places.setdefault(node.id, [])
+        those.append(mutant)
+        return those[0].number
+
+    def written(self) -> str:
+        """Return the text with all mutants."""
+        return self._shown(self.tree.root_node)
+
+    def _between(self, start: int, end: int) -> str:
+        return self.text[start:end].decode()
+
+    def _shown(self, node: Node, start: int | None = None) -> str:
+        """Return the text of a node, or of what is in it from a byte on, with all mutants."""
+        mutants = self.places.get(node.id, []) if start is None else []
+        if not mutants:
+            parts, at = [], node.start_byte if start is None else start
+            for child in node.children:
+                if child.start_byte >= at:
+                    parts += [self._between(at, child.start_byte), self._shown(child)]
+                    at = child.end_byte
+            return "".join([*parts, self._between(at, node.end_byte)])
+        rest = self._shown(node, node.start_byte)
+        place = mutants[0].number
+        match mutants[0].genre:
+            case "FnValue":
+                early = {one.number: f"return {one.replacement};" for one in mutants}
+                return f"{{ {chosen(place, early, '')} {rest[1:]}"
+            case "MatchArm":
+                return self._without_arm(node, place)
+            case "StructField":
+                name = self._between(node.children[0].start_byte, node.children[0].end_byte)
+                siblings = node.parent.children if node.parent else []
+                base = next(one for one in siblings if one.type == "base_field_initializer")
+                other = self._between(base.start_byte + 2, base.end_byte)
+                value = name if node.type.startswith("short") else rest.split(":", 1)[1]
+                return f"{name}: {chosen(place, {place: f'({other}).{name}'}, value)}"
+            case _:
+                changed = {one.number: self._changed(node, one) for one in mutants}
+                return f"({chosen(place, changed, rest)})"
+
+    def _changed(self, node: Node, mutant: Mutant) -> str:
+        """Return an expression with one mutant on."""
+        if mutant.genre == "MatchArmGuard":
+            return mutant.replacement
+        before = self._between(node.start_byte, mutant.start)
+        if mutant.genre == "BinaryOperator" and re.search(r"\bas \w+\s*$", before):
+            before = f"({before}) "  # else a < would begin the arguments of a type
+        return f"{before}{mutant.replacement}{self._between(mutant.end, node.end_byte)}"
+
+    def _without_arm(self, node: Node, place: int) -> str:
+        """Return an arm that a guard switches off."""
+        pattern = next(one for one in node.children if one.type == "match_pattern")
+        test = f"/*M{place}*/crate::switched::on({place}) != {place}/*E{place}*/"
+        before = self._between(node.start_byte, pattern.start_byte)
+        behind = self._shown(node, pattern.end_byte)
+        guard = next((one for one in pattern.children if one.type == "if"), None)
+        if guard is None:
+            return f"{before}{self._shown(pattern)} if {test} {behind}"
+        bare = self._between(pattern.start_byte, guard.start_byte)
+        return f"{before}{bare}if {test} && ({self._shown(pattern, guard.end_byte)}) {behind}"
+
+
+def chosen(place: int, changed: dict[int, str], rest: str) -> str:
+    """Return what is one of the changed texts if that mutant is on."""
+    arms = "".join(
+        f"{one} => {{ /*M{one}*/ {text} /*E{one}*/ }}\n" for one, text in changed.items()
+    )
+    choice = f"match crate::switched::on({place}) {{ {arms} _ => {{ {rest} }} }}"
+    return f"/*M{place}s*/{choice}/*E{place}s*/"
+
+
+def blamed(message: dict, copy: Path) -> tuple[int, bool] | None:
+    """Return the mutant that an error is about, or a whole place, and whether it is that."""
+    if (message["code"] or {}).get("code") == "E0004":  # an arm that nothing stands in for
+        span = message["spans"][0]
+        text = (copy / span["file_name"]).read_bytes()
+        arm = re.compile(rb"/\*M(\d+)\*/crate::switched").search(text, span["byte_end"])
+        return (int(arm[1]), False) if arm else None
+    spans = sorted(message["spans"], key=lambda span: not span["is_primary"])
+    spans += [span for child in message["children"] for span in child["spans"]]
+    for span in spans:
+        while span["file_name"].startswith("/") and span.get("expansion"):
+            span = span["expansion"]["span"]  # noqa: PLW2901
+        if span["file_name"].startswith("/"):
+            continue
+        text = (copy / span["file_name"]).read_bytes()
+        for suffix in (b"", b"s"):
+            found = None
+            for begin in re.finditer(rb"/\*M(\d+)%s\*/" % suffix, text[: span["byte_start"] + 1]):
+                end = text.find(b"/*E%s%s*/" % (begin[1], suffix), begin.end())
+                if end + 1 >= span["byte_end"]:
+                    found = int(begin[1])
+            if found is not None:
+                return found, suffix == b"s"
+    return None
+
+
+class Core:
+    """A copy of the checkout in which mutants can be switched on."""
+
+    def __init__(self, work: Path, files: list[str], workers: int) -> None:
+        self.work, self.workers = work, workers
+        self.copy = work / "checkout"
+        self.place_of: dict[int, int] = {}
+        self.left_out: dict[int, str] = {}
+        self.tests: dict[int, list[Test]] = defaultdict(list)
+        self.finders: dict[str, list[Test]] = defaultdict(list)
+        self._copy()
+        self.mutants = self._listed(files)
+
+    def _copy(self) -> None:
+        listed = subprocess.run(
+            ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        for name in listed.stdout.splitlines():
+            if not (ROOT / name).is_file():
+                continue
+            (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, self.copy / name)
+
+    def _listed(self, files: list[str]) -> list[Mutant]:
+        command = ["cargo", "mutants", "--list", "--json", "--package", "budgeteer"]
+        command += ["--exclude=**/neon.rs", *(f"--file={file}" for file in files)]
+        done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+        mutants, sources = [], {}
+        for number, one in enumerate(json.loads(done.stdout), 1):
+            file = one["file"]
+            source = sources.setdefault(file, Source(ROOT / file))
+            start, end = (source.offset(one["span"][edge]) for edge in ("start", "end"))
+            name = re.sub(r"^\S+ ", "", one["name"])
+            mutant = Mutant(number, file, one["genre"], name, one["replacement"], start, end)
+            mutants.append(mutant)
+            returned = (one["function"] or {}).get("return_type", "")
+            if mutant.genre == "FnValue" and returned.startswith("-> impl"):
+                self.left_out[number] = "impl"
+        return mutants
+
+    def _write(self) -> None:
+        """Write the files with all mutants that are not left out."""
+        self.place_of.clear()
+        sources: dict[str, Source] = {}
+        for one in self.mutants:
+            source = sources.setdefault(one.file, Source(ROOT / one.file))
+            if one.number in self.left_out:
+                continue
+            place = source.put(one)
+            if place is None:
+                self.left_out[one.number] = "unplaced"
+            else:
+                self.place_of[one.number] = place
+        texts = {file: source.written() for file, source in sources.items()}
+        root = "rust/core/src/lib.rs"
+        texts[root] = texts.get(root, (ROOT / root).read_text("utf-8")) + "\nmod switched;\n"
+        switch = SWITCH.lstrip().replace("COUNT", str(len(self.mutants) + 1))
+        texts["rust/core/src/switched.rs"] = switch
+        for file, text in texts.items():
+            path = self.copy / file
+            if not path.exists() or path.read_text("utf-8") != text:
+                path.write_text(text, "utf-8")
+
+    def _cargo(self, *arguments: str) -> list[dict]:
+        """Run cargo, and return what it says."""
+        environment = {
+            **os.environ,
+            "CARGO_TARGET_DIR": str(self.work / "target"),
+            "CARGO_PROFILE_DEV_DEBUG": "0",
+            "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
+            "RUSTFLAGS": "--cap-lints=allow",
+        }
+        done = subprocess.run(
+            ["cargo", *arguments, *CARGO, "--quiet", "--message-format=json"],
+            cwd=self.copy,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode and not errors(rows):
+            sys.exit(done.stderr)
+        return rows
+
+    def compile(self) -> dict[str, str]:
+        """Build the tests, without the mutants that do not compile; return their programs."""
+        for checked in (("check", "--lib"), ("check", "--lib", "--tests")):
+            while True:
+                self._write()
+                found = errors(self._cargo(*checked))
+                if not found:
+                    break
+                known = len(self.left_out)
+                for message in found:
+                    self._leave_out(message)
+                if len(self.left_out) == known:
+                    sys.exit("".join(message["rendered"] for message in found))
+        rows = self._cargo("test", "--lib", "--tests", "--no-run")
+        built = [row for row in rows if row.get("executable") and row["profile"]["test"]]
+        return {row["target"]["name"]: row["executable"] for row in built}
+
+    def _leave_out(self, message: dict) -> None:
+        found = blamed(message, self.copy)
+        if found is None:
+            return
+        number, is_place = found
+        those = [one for one, place in self.place_of.items() if place == number]
+        for one in those if is_place else [number]:
+            self.left_out.setdefault(one, (message["code"] or {}).get("code", "syntax"))
+
+    @property
+    def folder(self) -> Path:
+        """Where tests run, as under cargo."""
+        return self.copy / "rust/core"
+
+    def look(self, programs: dict[str, str]) -> None:
+        """Note which places each test reaches, and how long it takes."""
+        jobs = [(one, test) for one in programs.values() for test in self._tests_of(one)]
+        with ThreadPoolExecutor(self.workers) as pool:
+            for job, found in zip(jobs, pool.map(self._reached, jobs), strict=True):
+                if found is None:
+                    print(f"without a mutant {job[1]} does not pass here")
+                    continue
+                seconds, places = found
+                for place in places:
+                    self.tests[place].append(Test(seconds, *job))
+
+    def _tests_of(self, program: str) -> list[str]:
+        command = [program, "--list"]
+        done = subprocess.run(
+            command, cwd=self.folder, check=True, stdout=subprocess.PIPE, text=True
+        )
+        return re.findall("^(.+): test$", done.stdout, re.MULTILINE)
+
+    def _reached(self, job: tuple[str, str]) -> tuple[float, set[int]] | None:
+        """Return how long a test takes, and the places that it reaches; None if it fails."""
+        program, test = job
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            path = Path(folder, "reached")
+            process = subprocess.Popen(
+                [program, "--exact", "--test-threads=1", test],
+                cwd=self.folder,
+                env=environment(MUTANTS_REACHED=str(path)),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            _, process.returncode, used = os.wait4(process.pid, 0)
+            places = path.read_text("ascii").split() if path.exists() else []
+        if process.returncode:
+            return None
+        return used.ru_utime + used.ru_stime, {int(one) for one in places}
+
+    def ask(self, mutant: Mutant) -> str:
+        """Return what the tests that reach a mutant make of it."""
+        reaching = sorted(self.tests[self.place_of[mutant.number]])
+        # What has found others of this file comes first, then the quickest.
+        finders = [test for test in self.finders[mutant.file] if test in reaching][:FINDERS]
+        rounds: dict[int, dict[str, list[Test]]] = defaultdict(lambda: defaultdict(list))
+        seconds = 0.0
+        for test in [*finders, *(test for test in reaching if test not in finders)]:
+            nth = bisect(ROUNDS, seconds)
+            if nth < len(ROUNDS):
+                rounds[nth][test.program].append(test)
+            seconds += test.seconds
+        state = "unreached"
+        for _, programs in sorted(rounds.items()):
+            for tests in programs.values():
+                state = self._run(tests, mutant)
+                if state != "missed":
+                    return state
+        return state
+
+    def _run(self, tests: list[Test], mutant: Mutant) -> str:
+        """Run some tests of one program until one fails."""
+        process = subprocess.Popen(
+            [tests[0].program, "--exact", "--test-threads=1", *(test.name for test in tests)],
+            cwd=self.folder,
+            env=environment(MUTANT=str(mutant.number)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        # The machine may be busy.
+        timer = threading.Timer(5 + 6 * sum(test.seconds for test in tests), end)
+        timer.start()
+        with process:
+            failed = (line for line in process.stdout or () if line.endswith(" FAILED\n"))
+            line = next(failed, None)
+            timer.cancel()
+            if line is not None:
+                end()
+                finders = self.finders[mutant.file]
+                for test in tests:
+                    if line == f"test {test.name} ... FAILED\n":
+                        self.finders[mutant.file] = [
+                            test,
+                            *(one for one in finders if one != test),
+                        ]
+                return "caught"
+        if is_late.is_set():
+            return "timeout"
+        return "caught" if process.returncode else "missed"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of tests; a property has fewer examples, as in Python."""
+    proptest = {"CASES": "48", "DISABLE_FAILURE_PERSISTENCE": "1", "MAX_SHRINK_ITERS": "0"}
+    return {**os.environ, **{f"PROPTEST_{name}": one for name, one in proptest.items()}, **more}
+
+
+def bound() -> None:
+    """Give this process and its programs 6 GiB of memory each, 256 MiB of a file, and no core."""
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def errors(rows: list[dict]) -> list[dict]:
+    """Return the errors that stand somewhere."""
+    messages = [row["message"] for row in rows if row["reason"] == "compiler-message"]
+    return [one for one in messages if one["level"] == "error" and one["spans"]]
+
+
+def asked(
+    work: Path, files: list[str], only: str, workers: int
+) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """
+    Ask the tests of all mutants of some files.
+
+    Yields each file and its mutants by what became of them: `caught`, `timeout`, `missed` by all
+    tests that reach it, `unreached` by any, or `left out`.
+    """
+    core = Core(work, files, workers)
+    core.look(core.compile())
+    print(f"{len(core.place_of)} mutants; left out: {dict(Counter(core.left_out.values()))}")
+    bound()
+
+    def state_of(mutant: Mutant) -> str:
+        return core.ask(mutant) if mutant.number in core.place_of else "left out"
+
+    those = [one for one in core.mutants if only in one.name]
+    those.sort(key=lambda one: files.index(one.file))
+    with ThreadPoolExecutor(workers) as pool:
+        states = zip(those, pool.map(state_of, those), strict=True)
+        for file, some in groupby(states, key=lambda found: found[0].file):
+            found = defaultdict(list)
+            for one, state in some:
+                found[state].append(one.name)
+            yield file, found
