@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from bisect import bisect
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +53,8 @@ pub(crate) fn on(place: u32) -> u32 {
     if let Some(file) = &*REACHED
         && !SEEN[place as usize].swap(true, Ordering::Relaxed)
     {
-        writeln!(&*file, "{place}").unwrap();
+        // At once: other threads write, too.
+        (&*file).write_all(format!("{place}\n").as_bytes()).unwrap();
     }
     *ON
 }
@@ -67,6 +68,9 @@ FIELDS = {"field_initializer", "shorthand_field_initializer"}
 
 ROUNDS = (0.2, 0.6, 2.0, 6.0, 20.0)
 """Tests are asked in rounds, up to these numbers of seconds together; no more behind the last."""
+
+SLOW = 1.0
+"""Tests that take more seconds come last."""
 
 FINDERS = 6
 """The number of tests that come first as they found other mutants of the file."""
@@ -244,6 +248,7 @@ class Core:
         self.place_of: dict[int, int] = {}
         self.left_out: dict[int, str] = {}
         self.tests: dict[int, list[Test]] = defaultdict(list)
+        self.reached: Counter[tuple[str, str, str]] = Counter()
         self.finders: dict[str, list[Test]] = defaultdict(list)
         self._copy()
         self.mutants = self._listed(files)
@@ -362,6 +367,7 @@ class Core:
                 seconds, places = found
                 for place in places:
                     self.tests[place].append(Test(seconds, *job))
+                    self.reached[(*job, self.mutants[place - 1].file)] += 1
 
     def _tests_of(self, program: str) -> list[str]:
         command = [program, "--list"]
@@ -390,16 +396,23 @@ class Core:
 
     def ask(self, mutant: Mutant) -> str:
         """Return what the tests that reach a mutant make of it."""
-        reaching = sorted(self.tests[self.place_of[mutant.number]])
-        # What has found others of this file comes first, then the quickest.
+        reaching = self.tests[self.place_of[mutant.number]]
+        # First what has found others of this file, then the quickest, for the places of the file
+        # that they reach.
         finders = [test for test in self.finders[mutant.file] if test in reaching][:FINDERS]
+
+        def cost(test: Test) -> tuple[bool, float]:
+            places = self.reached[test.program, test.name, mutant.file]
+            return test.seconds > SLOW, (test.seconds + 0.01) / places
+
+        reaching = sorted(reaching, key=cost)
         rounds: dict[int, dict[str, list[Test]]] = defaultdict(lambda: defaultdict(list))
         seconds = 0.0
         for test in [*finders, *(test for test in reaching if test not in finders)]:
-            nth = bisect(ROUNDS, seconds)
+            nth = bisect_left(ROUNDS, seconds + test.seconds)
             if nth < len(ROUNDS):
                 rounds[nth][test.program].append(test)
-            seconds += test.seconds
+                seconds += test.seconds
         state = "unreached"
         for _, programs in sorted(rounds.items()):
             for tests in programs.values():
