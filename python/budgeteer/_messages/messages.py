@@ -272,8 +272,11 @@ class MessageCosts:
         value: Any,
         own: Callable[[str], int],
         result: Callable[[str], int],
+        depth: int = 0,
     ) -> int:
-        """Return the tokens of a content, whose own texts *own* counts."""
+        """Return the tokens of a content, whose own texts *own* counts, so deep in results."""
+        if depth > DEEPEST:
+            raise InvalidArgumentError(f"{where:.200} is nested deeper than {DEEPEST}")
         if value is None:
             return 0
         if isinstance(value, str):
@@ -282,7 +285,8 @@ class MessageCosts:
             raise InvalidArgumentError(
                 f"{where} must be a str, None or a list of parts, not {_validate.type_name(value)}"
             )
-        return sum(self._part(f"{where}[{i}]", part, own, result) for i, part in enumerate(value))
+        parts = enumerate(value)
+        return sum(self._part(f"{where}[{i}]", part, own, result, depth) for i, part in parts)
 
     def _part(
         self,
@@ -290,11 +294,12 @@ class MessageCosts:
         value: Any,
         own: Callable[[str], int],
         result: Callable[[str], int],
+        depth: int,
     ) -> int:
         if isinstance(value, str):
             return own(value)
         part = mapping(where, value)
-        tokens = self._plain_part(where, part, own, result)
+        tokens = self._plain_part(where, part, own, result, depth)
         sealed = _sealed(part)
         if sealed is None:
             return tokens
@@ -307,6 +312,7 @@ class MessageCosts:
         part: Mapping[str, Any],
         own: Callable[[str], int],
         result: Callable[[str], int],
+        depth: int,
     ) -> int:
         """Return the tokens of what can be read of a part."""
         kind = part.get("type")
@@ -326,7 +332,7 @@ class MessageCosts:
             tokens = count(reference) if isinstance(reference, str) else 0
             inner = part.get("content")
             tokens += self.family.per_result
-            return tokens + self._content(f"{where}['content']", inner, result, result)
+            return tokens + self._content(f"{where}['content']", inner, result, result, depth + 1)
         if kind in IMAGES:
             return self._media(*image_cost(where, part, self._model))
         # The keys of a part without a type say what it is, as in {"document": ...}.

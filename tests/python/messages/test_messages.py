@@ -497,6 +497,22 @@ def test_refused_messages(messages, message):
     assert message in str(caught.value)
 
 
+def test_results_in_results_are_nested_to_a_bound():
+    """A hundred are read, as in Rust; one more is an error, not the end of the stack."""
+
+    def message(depth):
+        content = "tea"
+        for _ in range(depth):
+            content = [{"type": "tool_result", "tool_use_id": "a", "content": content}]
+        return {"role": "user", "content": content}
+
+    assert count_messages([message(100)]) > 100
+    for depth in (101, 5_000):
+        with pytest.raises(InvalidArgumentError, match="nested deeper than 100") as caught:
+            count_messages([message(depth)])
+        assert str(caught.value).startswith("messages[0]['content'][0]['content']")
+
+
 def nested(depth):
     schema = {"type": "string"}
     for _ in range(depth):
