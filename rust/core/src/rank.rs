@@ -80,6 +80,15 @@ mod tests {
         assert_eq!([4, 0, 6, 1, 3, 5, 2], *order);
     }
 
+    #[test]
+    fn keys_come_back() {
+        let keys =
+            [-f64::INFINITY, -f64::MAX, -1.5, -0.25, 0.0, f64::MIN_POSITIVE, 1.5, f64::INFINITY];
+        let sorted = keys.map(sortable);
+        assert!(sorted.is_sorted());
+        assert_eq!(keys.map(f64::to_bits), sorted.map(|key| unsortable(key).to_bits()));
+    }
+
     /// Few and many different keys are sorted alike.
     #[test]
     fn few_and_many_keys() {

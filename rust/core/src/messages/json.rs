@@ -439,3 +439,82 @@ fn image(place: &str, kind: &str, part: &Map<String, Value>) -> Result<Image, Er
     };
     Ok(Image { url: String::new(), size, detail })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Tool;
+
+    fn lists(depth: usize) -> Value {
+        around(depth, json!("tea"), |inner| json!([inner]))
+    }
+
+    fn around(depth: usize, inner: Value, put: fn(Value) -> Value) -> Value {
+        (0..depth).fold(inner, |inner, _| put(inner))
+    }
+
+    fn read(role: &str, fields: Value) -> Result<(), Error> {
+        let mut message = fields;
+        message["role"] = role.into();
+        Message::from_json(message).map(drop)
+    }
+
+    fn read_tool(schema: Value) -> Result<(), Error> {
+        Tool::new("a").parameters(&json!({"type": "object", "properties": {"x": schema}})).map(drop)
+    }
+
+    /// What is nested up to the bound is read; what is deeper is an error.
+    #[test]
+    fn nesting_is_bounded() {
+        let text = || json!({"type": "string"});
+        let result = |inner| json!([{"type": "tool_result", "tool_use_id": "a", "content": inner}]);
+        let array = |inner| json!({"type": "array", "items": inner});
+        let object = |inner| json!({"type": "object", "properties": {"a": inner}});
+        let given = |input| json!([{"type": "tool_use", "id": "a", "name": "b", "input": input}]);
+        type Read<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
+        let shapes: [(&str, usize, Read<'_>); 9] = [
+            ("more", 102, &|d| read("user", json!({"content": "x", "more": lists(d)}))),
+            ("content[0]", 101, &|d| {
+                read("user", json!({"content": around(d, json!("tea"), result)}))
+            }),
+            ("content[0].input", 101, &|d| read("assistant", json!({"content": given(lists(d))}))),
+            ("tool_calls", 100, &|d| {
+                read("assistant", json!({"content": "", "tool_calls": [{"x": lists(d)}]}))
+            }),
+            ("content[0]", 100, &|d| {
+                read("user", json!({"content": [{"type": "odd", "x": lists(d)}]}))
+            }),
+            ("parameters", 101, &|d| read_tool(around(d, text(), array))),
+            ("parameters", 101, &|d| read_tool(around(d, text(), object))),
+            ("parameters", 101, &|d| read_tool(json!({"enum": [lists(d)]}))),
+            ("parameters", 98, &|d| {
+                let types = json!({"type": ["null", "object"], "properties": {"a": array(text())}});
+                read_tool(around(d, types, array))
+            }),
+        ];
+        for (place, least, shape) in shapes {
+            let found = (90..110).find_map(|depth| Some((depth, shape(depth).err()?)));
+            let (depth, error) = found.expect("it is too deep");
+            assert_eq!(least, depth, "{place}");
+            let error = error.to_string();
+            assert!(error.starts_with(place), "{error}");
+            assert!(error.ends_with(" is nested deeper than 100"), "{error}");
+        }
+    }
+
+    #[test]
+    fn typed_messages_are_written_as_openai_takes_them() {
+        let call = crate::messages::ToolCall::new("a", "look", "{}");
+        let calls = json!([{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
+        let say = |text: &str| Message::assistant(text);
+        for (message, content) in [
+            (say("").tool_call(call.clone()), Value::Null),
+            (say("Wait.").tool_call(call), "Wait.".into()),
+        ] {
+            let expected = json!({"role": "assistant", "content": content, "tool_calls": calls});
+            assert_eq!(expected, message.to_json());
+            assert_eq!(expected, Value::from(&message));
+        }
+        assert_eq!(json!({"role": "assistant", "content": ""}), say("").to_json());
+    }
+}

@@ -399,6 +399,16 @@ mod tests {
             assert!(apart <= 1, "{x}: {expected} {found}");
             x = (x * 1.000_37).max(x + (x - 1.0) * 0.3);
         }
+        // Beside a power of two another formula is used.
+        for power in [1.0, 2.0, 1_024.0] {
+            for apart in [0.0, 1e-16, 1e-10, 2e-7, 9e-7, 1e-6, -1e-16, -1e-10, -2e-7, -9e-7, -1e-6]
+            {
+                let x: f64 = power * (1.0 + apart);
+                let (expected, found) = (x.ln(), ln(x));
+                let apart = (expected - found).abs();
+                assert!(apart <= expected.abs() * f64::EPSILON, "{x}: {expected} {found}");
+            }
+        }
         for (x, expected) in [(1.0, 0.0), (2.0, std::f64::consts::LN_2), (8.0, 8_f64.ln())] {
             assert!((ln(x) - expected).abs() <= f64::EPSILON);
         }

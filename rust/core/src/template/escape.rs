@@ -415,4 +415,62 @@ mod tests {
             }
         }
     }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// In XML and JSON each character is escaped by itself, wherever it stands, but for the end
+        /// of CDATA.
+        #[test]
+        fn characters_are_escaped_by_themselves(texts in prop::collection::vec(texts(), 0..20)) {
+            let text = texts.join("tea with lemon and much sugar");
+            for style in [Style::Xml, Style::Json] {
+                let escaped = |text: &str| match body(&style, text.into()) {
+                    Some(escaped) => String::from_utf8(escaped).unwrap(),
+                    None => text.to_owned(),
+                };
+                let expected: String = text.chars().map(|c| escaped(&c.to_string())).collect();
+                let expected = match style {
+                    Style::Xml => expected.replace("]]>", "]]&gt;"),
+                    _ => expected,
+                };
+                prop_assert_eq!(expected, escaped(&text));
+            }
+        }
+    }
+
+    /// A text is escaped alike however it is stored.
+    #[test]
+    fn each_encoding_is_escaped_alike() {
+        let edges = [0xD7FE..0xD802, 0xDFFE..0xE002, 0xFFF0..0x10010, 0x1FFFE..0x20000];
+        for unit in (0..0x100).chain(edges.into_iter().flatten()) {
+            for before in ["", "a", "\n[a:b]\n", &"a".repeat(126), &"a".repeat(300)] {
+                let units = before.chars().map(u32::from).chain([0x61, unit, 0x62]);
+                let wide: Vec<u32> = units.collect();
+                let narrow: Vec<u16> =
+                    wide.iter().filter_map(|&unit| unit.try_into().ok()).collect();
+                let latin: Vec<u8> = wide.iter().filter_map(|&unit| unit.try_into().ok()).collect();
+                let mut bytes = Vec::new();
+                Text::Ucs4(&wide).write_utf8(&mut bytes);
+                for style in [Style::Tagged, Style::Markdown, Style::Xml, Style::Json] {
+                    let expected = body(&style, Text::Utf8(&bytes));
+                    assert_eq!(expected, body(&style, Text::Ucs4(&wide)), "{unit:x} {before}");
+                    if narrow.len() == wide.len() {
+                        assert_eq!(
+                            expected,
+                            body(&style, Text::Ucs2(&narrow)),
+                            "{unit:x} {before}"
+                        );
+                    }
+                    if latin.len() == wide.len() {
+                        assert_eq!(
+                            expected,
+                            body(&style, Text::Latin1(&latin)),
+                            "{unit:x} {before}"
+                        );
+                    }
+                }
+            }
+        }
+    }
 }

@@ -125,4 +125,21 @@ mod tests {
             assert_eq!(text, float(number));
         }
     }
+    #[test]
+    fn values_are_those_of_python() {
+        let value = serde_json::json!({"a": [1, 1e20, 1e-5, "t\u{e9}a", null, true], "b": {}});
+        let text = r#"{"a": [1, 1e+20, 1e-05, "t\u{e9}a", null, true], "b": {}}"#;
+        assert_eq!(text.replace("\\u{e9}", "\u{e9}"), to_text("here", &value).unwrap_or_default());
+    }
+
+    #[test]
+    fn an_error_names_the_type() {
+        let values = serde_json::json!([null, true, 1.5, "a", [1], {"a": 1}]);
+        let names = ["null", "a boolean", "a number", "a string", "a list", "an object"];
+        for (value, name) in values.as_array().into_iter().flatten().zip(names) {
+            let error = wrong("here", "tea", Some(value)).to_string();
+            assert!(error.starts_with("here") && error.ends_with(name), "{error}");
+        }
+        assert!(wrong("here", "tea", None).to_string().ends_with("missing"));
+    }
 }
