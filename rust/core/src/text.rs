@@ -6,14 +6,15 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::wide::with_widest;
-
 pub(crate) mod classes;
 mod fold;
 pub(crate) mod letters;
 mod parts;
+mod starts;
 
 pub(crate) use parts::{Cursor, LOOK};
+use starts::count_starts;
+pub(crate) use starts::is_start;
 
 /// Stands in a folded text for a character that is neither ASCII nor
 /// whitespace, nor becomes ASCII when lowercased.
@@ -401,69 +402,6 @@ fn encode(code: u32) -> ([u8; 4], usize) {
         0x800..0x1_0000 => ([0xE0 | (code >> 12) as u8, tail(6), tail(0), 0], 3),
         _ => ([0xF0 | (code >> 18) as u8, tail(12), tail(6), tail(0)], 4),
     }
-}
-
-/// Counts with the widest instructions that the processor has.
-fn count_starts<U: Unit>(units: &[U]) -> usize {
-    with_widest!(count_start_blocks::<U>(units: &[U]) -> usize)
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn count_start_blocks<U: Unit>(units: &[U]) -> usize {
-    // A sum for each place of a block. This many blocks fit a byte. At the end
-    // of the text some places are left out.
-    const BLOCKS: usize = 255;
-    let mut starts = usize::from(!units.is_empty());
-    for part in units.windows(BLOCK * BLOCKS + 2).step_by(BLOCK * BLOCKS) {
-        starts += count_start_block(part);
-    }
-    let rest = units.len().saturating_sub(2) / (BLOCK * BLOCKS) * (BLOCK * BLOCKS);
-    starts + count_start_block(&units[rest..])
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn count_start_block<U: Unit>(units: &[U]) -> usize {
-    let mut sums = [0_u8; BLOCK];
-    let (before, _) = units.as_chunks::<BLOCK>();
-    let (here, _) = units.get(1..).unwrap_or_default().as_chunks::<BLOCK>();
-    let (behind, _) = units.get(2..).unwrap_or_default().as_chunks::<BLOCK>();
-    for ((before, here), behind) in before.iter().zip(here).zip(behind) {
-        for (place, sum) in sums.iter_mut().enumerate() {
-            let [before, here, behind] =
-                [before[place], here[place], behind[place]].map(|unit| unit.at_most(OTHER));
-            *sum += is_start_unit(before, here, behind);
-        }
-    }
-    sums.iter().map(|&sum| usize::from(sum)).sum()
-}
-
-/// Returns whether a token starts at `at`, which is not the first byte of
-/// `text`, whatever else is in the text.
-pub(crate) fn is_start(text: &[u8], at: usize) -> bool {
-    let unit = |at: usize| text.get(at).map_or(0, |&byte| byte.min(OTHER));
-    is_start_unit(unit(at - 1), unit(at), unit(at + 1)) == 1
-}
-
-/// Returns 1 if a token starts at `here` whatever else is in the text, else 0.
-/// A character outside ASCII is [`OTHER`].
-#[inline(always)]
-#[allow(clippy::inline_always)] // compiled anew for each set of instructions
-fn is_start_unit(before: u8, here: u8, behind: u8) -> u8 {
-    let letter = |byte: u8| u8::from((byte | 0x20).wrapping_sub(b'a') < 26);
-    let digit = |byte: u8| u8::from(byte.wrapping_sub(b'0') < 10);
-    let word = letter(before) | digit(before);
-    let same = letter(before) & letter(here) | digit(before) & digit(here);
-    // A word ends, unless its contraction follows.
-    let ends = word & (same ^ 1) & u8::from(here < OTHER) & u8::from(here != b'\'');
-    // A space goes with the word behind it.
-    let spaced = (word ^ 1) & u8::from(here == b' ') & letter(behind);
-    // A line starts; punctuation may take slashes behind line ends.
-    let white = u8::from(here.wrapping_sub(9) < 5) | u8::from(here == b' ');
-    let line =
-        u8::from(before == b'\n') & (white ^ 1) & u8::from(here < OTHER) & u8::from(here != b'/');
-    ends | spaced | line
 }
 
 /// How many code points are sampled at each place, and at how many places.

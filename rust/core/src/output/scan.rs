@@ -266,3 +266,56 @@ fn end_of_scalar(text: &[u8], at: usize) -> Option<usize> {
     }
     Some(at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_literals_end_where_json_ends_them() {
+        for (text, end) in [
+            ("1.5e-3,", Some(6)),
+            ("12E+34]", Some(6)),
+            ("-0.25", Some(5)),
+            ("0x", Some(1)),
+            ("00", Some(1)),
+            ("1.", Some(1)),
+            ("1.5.5", Some(3)),
+            ("1e", Some(1)),
+            ("1e+", Some(1)),
+            ("1e5e5", Some(3)),
+            ("100}", Some(3)),
+            ("true}", Some(4)),
+            ("nullx", Some(4)),
+            ("false", Some(5)),
+            ("tru", None),
+            (".5", None),
+            ("-", None),
+            ("-a", None),
+            ("", None),
+        ] {
+            assert_eq!(end, end_of_scalar(text.as_bytes(), 0), "{text}");
+            let behind = format!("[ {text}");
+            assert_eq!(end.map(|end| end + 2), end_of_scalar(behind.as_bytes(), 2), "{text}");
+        }
+    }
+
+    #[test]
+    fn strings_end_at_their_quote() {
+        for (text, end) in [
+            (r#""tea" "#, Some(5)),
+            (r#""a\"b""#, Some(6)),
+            (r#""\u00e9\n\/" "#, Some(12)),
+            (r#""\u00g9""#, None),
+            (r#""\u00e""#, None),
+            (r#""\x""#, None),
+            ("\"a\nb\"", None),
+            ("\"a", None),
+            ("a\"", None),
+        ] {
+            assert_eq!(end, end_of_string(text.as_bytes(), 0), "{text}");
+            let behind = format!("[ {text}");
+            assert_eq!(end.map(|end| end + 2), end_of_string(behind.as_bytes(), 2), "{text}");
+        }
+    }
+}
