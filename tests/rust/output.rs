@@ -49,6 +49,7 @@ fn are_those_of_python(file_kind: &str) {
         };
         match answer {
             Ok(fitted) => {
+                assert_eq!(list(&case["fitted"]).len(), fitted.len(), "{case}");
                 for (found, expected) in fitted.iter().zip(list(&case["fitted"])) {
                     assert_eq!(expected["text"], found.text, "{case}");
                     assert_eq!(expected["total_tokens"], found.total_tokens, "{case}");
