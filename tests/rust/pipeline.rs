@@ -312,19 +312,19 @@ fn an_index_packs_as_its_texts_into_many_tokens() {
 #[test]
 fn an_index_of_frequent_words_packs_as_its_texts() {
     let words = ["green", "tea", "leaf", "policy", "rye", "bread", "cup", "water", "of", "mild"];
-    let text = |i: usize| {
+    let text_of = |i: usize| {
         let i = if i.is_multiple_of(11) { i % 500 } else { i };
         let word = |j: usize| words[(i * 7 + i / 13 * j + j * j) % words.len()];
-        let words: Vec<_> = (0..1 + i * 31 % 17).map(word).collect();
+        let words: Vec<_> = (0..=i * 31 % 17).map(word).collect();
         format!("{} {}", words.join(" "), "!".repeat(i % 3))
     };
-    let texts: Vec<String> = (0..9_000).map(text).collect();
+    let texts: Vec<String> = (0..9_000).map(text_of).collect();
     let batch = Documents::new(&texts);
     let index = Index::new(&batch);
     let estimate = Counting::Estimate(Estimate::CharsDiv4);
     let exact = Counting::Exact(Exact::new(Encoding::O200k), Factor::ONE);
-    let plain: RankBy = Bm25::default().into();
-    let rankings = [Lexical::default().into(), plain, Ranking::Keyword.into()];
+    let rankings =
+        [Lexical::default().into(), RankBy::from(Bm25::default()), Ranking::Keyword.into()];
     let query = "green tea leaf policy rye bread";
     for (nth, ranking) in rankings.into_iter().cycle().take(12).enumerate() {
         let counting = if nth % 2 == 0 { &estimate } else { &exact };

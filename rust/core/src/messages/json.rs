@@ -445,6 +445,8 @@ mod tests {
     use super::*;
     use crate::messages::Tool;
 
+    type Read<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
+
     fn lists(depth: usize) -> Value {
         around(depth, json!("tea"), |inner| json!([inner]))
     }
@@ -459,7 +461,7 @@ mod tests {
         Message::from_json(message).map(drop)
     }
 
-    fn read_tool(schema: Value) -> Result<(), Error> {
+    fn read_tool(schema: &Value) -> Result<(), Error> {
         Tool::new("a").parameters(&json!({"type": "object", "properties": {"x": schema}})).map(drop)
     }
 
@@ -471,7 +473,6 @@ mod tests {
         let array = |inner| json!({"type": "array", "items": inner});
         let object = |inner| json!({"type": "object", "properties": {"a": inner}});
         let given = |input| json!([{"type": "tool_use", "id": "a", "name": "b", "input": input}]);
-        type Read<'a> = &'a dyn Fn(usize) -> Result<(), Error>;
         let shapes: [(&str, usize, Read<'_>); 9] = [
             ("more", 102, &|d| read("user", json!({"content": "x", "more": lists(d)}))),
             ("content[0]", 101, &|d| {
@@ -484,12 +485,12 @@ mod tests {
             ("content[0]", 100, &|d| {
                 read("user", json!({"content": [{"type": "odd", "x": lists(d)}]}))
             }),
-            ("parameters", 101, &|d| read_tool(around(d, text(), array))),
-            ("parameters", 101, &|d| read_tool(around(d, text(), object))),
-            ("parameters", 101, &|d| read_tool(json!({"enum": [lists(d)]}))),
+            ("parameters", 101, &|d| read_tool(&around(d, text(), array))),
+            ("parameters", 101, &|d| read_tool(&around(d, text(), object))),
+            ("parameters", 101, &|d| read_tool(&json!({"enum": [lists(d)]}))),
             ("parameters", 98, &|d| {
                 let types = json!({"type": ["null", "object"], "properties": {"a": array(text())}});
-                read_tool(around(d, types, array))
+                read_tool(&around(d, types, array))
             }),
         ];
         for (place, least, shape) in shapes {
