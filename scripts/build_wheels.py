@@ -132,11 +132,16 @@ def build(pythons: list[str], target: list[str], out: Path) -> list[Path]:
     return [source, *wheels]
 
 
+def copy_checkout(to: Path) -> None:
+    """Copy the files that git knows, as they are now."""
+    for name in output("git", "ls-files", cwd=ROOT).splitlines():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, to / name)
+
+
 def source_distribution(checkout: Path, out: Path) -> Path:
     """Build it of the files that git knows, with the crates and the tests."""
-    for name in output("git", "ls-files", cwd=ROOT).splitlines():
-        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, checkout / name)
+    copy_checkout(checkout)
     config = output("cargo", "vendor", "--locked", "--versioned-dirs", cwd=checkout)
     (checkout / ".cargo").mkdir()
     (checkout / ".cargo/config.toml").write_text(f"{config}\n", encoding="utf-8")

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tree_sitter_rust
+from build_wheels import copy_checkout
 from tree_sitter import Language, Node, Parser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -250,18 +250,8 @@ class Core:
         self.tests: dict[int, list[Test]] = defaultdict(list)
         self.reached: Counter[tuple[str, str, str]] = Counter()
         self.finders: dict[str, list[Test]] = defaultdict(list)
-        self._copy()
+        copy_checkout(self.copy)
         self.mutants = self._listed(files)
-
-    def _copy(self) -> None:
-        listed = subprocess.run(
-            ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
-        )
-        for name in listed.stdout.splitlines():
-            if not (ROOT / name).is_file():
-                continue
-            (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, self.copy / name)
 
     def _listed(self, files: list[str]) -> list[Mutant]:
         command = ["cargo", "mutants", "--list", "--json", "--package", "budgeteer"]
@@ -413,7 +403,7 @@ class Core:
             if nth < len(ROUNDS):
                 rounds[nth][test.program].append(test)
                 seconds += test.seconds
-        state = "unreached"
+        state = "missed" if reaching else "unreached"
         for _, programs in sorted(rounds.items()):
             for tests in programs.values():
                 state = self._run(tests, mutant)

@@ -72,6 +72,17 @@ class ForkLock:
             self._lock.release()
 
 
+class RenewedLock:
+    """A lock that is free in a forked process, whoever held it: ``with lock.now``."""
+
+    def __init__(self) -> None:
+        self._begin_anew()
+        renew(self)
+
+    def _begin_anew(self) -> None:
+        self.now = threading.Lock()
+
+
 _owners: WeakSet[Renewed] = WeakSet()
 _fork_locks: WeakSet[ForkLock] = WeakSet()
 _workers: WeakSet[Worker] = WeakSet()

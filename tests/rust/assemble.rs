@@ -133,8 +133,8 @@ proptest! {
         assert_packs(packer, &chunks, &counter)?;
     }
 
-    /// The text begins as before, up to the first chunk that is gone. Without one
-    /// before it is that by rank.
+    /// The text begins as before, up to the first chunk that is gone. No chunk gets
+    /// lost. Without a text before it is that by rank.
     #[test]
     fn what_is_sticky_stays(chunks in chunks(), template in templates(), query in "(tea|word)?") {
         let packer = Packer::new(200).template(template).order(Order::Sticky);
@@ -148,6 +148,7 @@ proptest! {
         if let Some(gone) = old.get(same) {
             prop_assert!(!new.contains(gone));
         }
+        prop_assert_eq!(chunks.len(), new.len() + after.dropped.len());
         let by_rank = packer.order(Order::Rank).pack("tea", &chunks)?;
         prop_assert_eq!(by_rank.text, before.text);
     }

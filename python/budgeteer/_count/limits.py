@@ -13,7 +13,6 @@ and Python shows a warning once for a line of code, where here it is once for a 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
@@ -24,7 +23,7 @@ from budgeteer._codes import FILE, HF, TIKTOKEN
 from budgeteer._count import model_names, models_file, ways
 from budgeteer._count.names import NAMES, meaning_of
 from budgeteer._log import log
-from budgeteer._process import call_in_child
+from budgeteer._process import RenewedLock
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
@@ -111,15 +110,7 @@ class ModelLimits:
         return asdict(self)
 
 
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603 - in a forked process
-    _lock = threading.Lock()
-
-
-call_in_child(_renew_lock)
+_lock = RenewedLock()
 _own: dict[str, ModelLimits] = {}  # replaced, never changed, so that readers need no lock
 _warned: dict[str, None] = {}
 
@@ -286,7 +277,7 @@ def _is_new(name: str) -> bool:
     name = name[:_WARNED_CHARS]
     if name in _warned:
         return False
-    with _lock:
+    with _lock.now:
         if name in _warned:
             return False
         if len(_warned) >= _WARNED_MAX:
@@ -462,7 +453,7 @@ def _known(
 
 def _add(read: Mapping[str, ModelLimits]) -> None:
     global _own  # noqa: PLW0603 - the registry of the process
-    with _lock:
+    with _lock.now:
         _own = {**_own, **read}
 
 

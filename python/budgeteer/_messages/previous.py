@@ -9,11 +9,10 @@ from typing import Any
 from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.mask import masked
 from budgeteer._messages.messages import SYSTEM_ROLES
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of
+from budgeteer._messages.shapes import DEEPEST, RESULT_ROLES, fields_of
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import result_texts, view_of, with_results
 
-_DEEPEST = 100
 _MOST = 16
 """The most places that are tried for a message that stands at several."""
 
@@ -181,7 +180,7 @@ def same(one: Any, other: Any, depth: int = 0) -> bool:
         return isinstance(other, str) and str.__eq__(one, other)
     if one is None or isinstance(one, (bool, int, float)):
         return type(one) is type(other) and one == other
-    return depth < _DEEPEST and all(same(a, b, depth + 1) for a, b in _pairs(one, other))
+    return depth < DEEPEST and all(same(a, b, depth + 1) for a, b in _pairs(one, other))
 
 
 def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:

@@ -151,9 +151,9 @@ def fit_request(
         return work.fit(steps)
 
     def begun(extra: int) -> Work:
-        begun = Work(reading, name, counting, shown, extra, previous, carries=carries)
-        begun.limit(given, context_window, max_output_tokens, share)
-        return begun
+        again = Work(reading, name, counting, shown, extra, previous, carries=carries)
+        again.limit(given, context_window, max_output_tokens, share)
+        return again
 
     work.share_frames()
     with suppress(BudgetExhaustedError):  # where shares say too little, all of them stay

@@ -42,16 +42,8 @@ _KEYS_AT_ONCE = 500  # below the limit of 999 variables in old SQLite
 _ROW_BYTES = 160  # of a row without its vector: both keys, checksum, overhead
 _WAL_BYTES = 4 << 20
 
-_making = threading.Lock()
+_making = _process.RenewedLock()
 """Held while a file is made, so that no other thread opens it meanwhile."""
-
-
-def _renew_making() -> None:
-    global _making  # noqa: PLW0603 - of the process
-    _making = threading.Lock()
-
-
-_process.call_in_child(_renew_making)
 
 
 class Keys:
@@ -211,7 +203,7 @@ def _make(path: Path) -> None:
     the end of that, POSIX would drop all locks that other connections of this process have on it,
     and another process would take it for its own.
     """
-    with _making:
+    with _making.now:
         if not path.exists():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
 

@@ -1,11 +1,10 @@
 """What `scripts/mutants.py` found last, in `tests/mutants.json`, and how it changes Rust."""
 
-import importlib.util
+import importlib
 import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,15 +82,12 @@ def test_each_survivor_has_a_reason_or_is_open(file):
     assert len(unexplained) + len(found["survivors"]) <= found["mutants"] - found["killed"]
 
 
-def test_a_mutant_is_switched_on_while_the_program_runs(tmp_path):
+def test_a_mutant_is_switched_on_while_the_program_runs(tmp_path, monkeypatch):
     """Each kind of change is made of one program, and without a number it does as before."""
     if shutil.which("rustc") is None:
         pytest.skip("needs rustc")
-    path = ROOT / "scripts/mutants_of_rust.py"
-    spec = importlib.util.spec_from_file_location("mutants_of_rust", path)
-    scripts = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = scripts
-    spec.loader.exec_module(scripts)
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    scripts = importlib.import_module("mutants_of_rust")
     main = tmp_path / "main.rs"
     main.write_text(PROGRAM, "utf-8")
     source = scripts.Source(main)

@@ -271,9 +271,18 @@ fn end_of_scalar(text: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// Asserts where values end, at the start of a text and further back.
+    fn assert_ends(end_of: fn(&[u8], usize) -> Option<usize>, cases: &[(&str, Option<usize>)]) {
+        for &(text, end) in cases {
+            assert_eq!(end, end_of(text.as_bytes(), 0), "{text}");
+            let behind = format!("[ {text}");
+            assert_eq!(end.map(|end| end + 2), end_of(behind.as_bytes(), 2), "{text}");
+        }
+    }
+
     #[test]
     fn numbers_and_literals_end_where_json_ends_them() {
-        for (text, end) in [
+        let cases = [
             ("1.5e-3,", Some(6)),
             ("12E+34]", Some(6)),
             ("-0.25", Some(5)),
@@ -293,16 +302,13 @@ mod tests {
             ("-", None),
             ("-a", None),
             ("", None),
-        ] {
-            assert_eq!(end, end_of_scalar(text.as_bytes(), 0), "{text}");
-            let behind = format!("[ {text}");
-            assert_eq!(end.map(|end| end + 2), end_of_scalar(behind.as_bytes(), 2), "{text}");
-        }
+        ];
+        assert_ends(end_of_scalar, &cases);
     }
 
     #[test]
     fn strings_end_at_their_quote() {
-        for (text, end) in [
+        let cases = [
             (r#""tea" "#, Some(5)),
             (r#""a\"b""#, Some(6)),
             (r#""\u00e9\n\/" "#, Some(12)),
@@ -312,10 +318,7 @@ mod tests {
             ("\"a\nb\"", None),
             ("\"a", None),
             ("a\"", None),
-        ] {
-            assert_eq!(end, end_of_string(text.as_bytes(), 0), "{text}");
-            let behind = format!("[ {text}");
-            assert_eq!(end.map(|end| end + 2), end_of_string(behind.as_bytes(), 2), "{text}");
-        }
+        ];
+        assert_ends(end_of_string, &cases);
     }
 }
