@@ -4,6 +4,7 @@ Mutants of the core that are compiled all at once: the environment says which on
 cargo-mutants lists what to change, and would build the core anew for each of 13,000 changes. Here
 each place that is changed asks which mutant is on. So the tests are built once, it is noted which
 places each of them reaches, and a mutant takes as long as these tests, up to the first that fails.
+The tests of Python are asked in the same manner, through the extension module.
 
 Left out is what cannot be chosen while the program runs: constants and the functions that make
 them, results of `impl Trait`, what does not compile, and the code of other processors.
@@ -12,37 +13,43 @@ them, results of `impl Trait`, what does not compile, and the code of other proc
 import json
 import os
 import re
-import resource
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import tree_sitter_rust
 from build_wheels import copy_checkout
+from mutants_by_python import Question, Suite, bound
 from tree_sitter import Language, Node, Parser
 
 ROOT = Path(__file__).resolve().parent.parent
-CARGO = ("--locked", "--package", "budgeteer", "--features", "json,tracing,vocabularies")
+FEATURES = "budgeteer/json,budgeteer/tracing,budgeteer/vocabularies"
+CARGO = ("--locked", "--package", "budgeteer", "--features", FEATURES)
 
 SWITCH = """
 use std::fs::File;
 use std::io::Write;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-static ON: LazyLock<u32> =
-    LazyLock::new(|| std::env::var("MUTANT").ok().and_then(|on| on.parse().ok()).unwrap_or(0));
+static ON: LazyLock<AtomicU32> = LazyLock::new(|| {
+    let on = std::env::var("MUTANT").ok().and_then(|on| on.parse().ok());
+    AtomicU32::new(on.unwrap_or(0))
+});
 static REACHED: LazyLock<Option<File>> = LazyLock::new(|| {
     let path = std::env::var_os("MUTANTS_REACHED")?;
     Some(File::options().create(true).append(true).open(path).unwrap())
@@ -50,13 +57,22 @@ static REACHED: LazyLock<Option<File>> = LazyLock::new(|| {
 static SEEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
 
 pub(crate) fn on(place: u32) -> u32 {
-    if let Some(file) = &*REACHED
+    let on = ON.load(Ordering::Relaxed);
+    if on == 0
+        && let Some(file) = &*REACHED
         && !SEEN[place as usize].swap(true, Ordering::Relaxed)
     {
         // At once: other threads write, too.
         (&*file).write_all(format!("{place}\n").as_bytes()).unwrap();
     }
-    *ON
+    on
+}
+
+/// For a process that has loaded the core before it knows the mutant; all places are new to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn switch_on(mutant: u32) {
+    SEEN.iter().for_each(|seen| seen.store(false, Ordering::Relaxed));
+    ON.store(mutant, Ordering::Relaxed);
 }
 """
 
@@ -71,6 +87,9 @@ ROUNDS = (0.2, 0.6, 2.0, 6.0, 20.0)
 
 SLOW = 1.0
 """Tests that take more seconds come last."""
+
+PYTHON = "pytest"
+"""The program of a test of Python."""
 
 FINDERS = 6
 """The number of tests that come first as they found other mutants of the file."""
@@ -250,6 +269,7 @@ class Core:
         self.tests: dict[int, list[Test]] = defaultdict(list)
         self.reached: Counter[tuple[str, str, str]] = Counter()
         self.finders: dict[str, list[Test]] = defaultdict(list)
+        self.suites: SimpleQueue[Suite] = SimpleQueue()
         copy_checkout(self.copy)
         self.mutants = self._listed(files)
 
@@ -301,6 +321,7 @@ class Core:
             "CARGO_PROFILE_DEV_DEBUG": "0",
             "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
             "RUSTFLAGS": "--cap-lints=allow",
+            "PYO3_PYTHON": sys.executable,
         }
         done = subprocess.run(
             ["cargo", *arguments, *CARGO, "--quiet", "--message-format=json"],
@@ -328,8 +349,12 @@ class Core:
                     self._leave_out(message)
                 if len(self.left_out) == known:
                     sys.exit("".join(message["rendered"] for message in found))
-        rows = self._cargo("test", "--lib", "--tests", "--no-run")
+        # At once, so that the core is built once for both.
+        rows = self._cargo("build", "--lib", "--tests", "--package", "budgeteer-python")
         built = [row for row in rows if row.get("executable") and row["profile"]["test"]]
+        (library,) = (row["filenames"][0] for row in rows if is_extension(row))
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        shutil.copy(library, self.copy / f"python/budgeteer/_native{suffix}")
         return {row["target"]["name"]: row["executable"] for row in built}
 
     def _leave_out(self, message: dict) -> None:
@@ -348,7 +373,12 @@ class Core:
 
     def look(self, programs: dict[str, str]) -> None:
         """Note which places each test reaches, and how long it takes."""
+        for number in range(self.workers):
+            reached = self.work / f"reached-{number}"
+            self.suites.put(Suite(self.copy, reached, environment()))
         jobs = [(one, test) for one in programs.values() for test in self._tests_of(one)]
+        with self._suite() as suite:
+            jobs += [(PYTHON, test) for test in suite.tests]
         with ThreadPoolExecutor(self.workers) as pool:
             for job, found in zip(jobs, pool.map(self._reached, jobs), strict=True):
                 if found is None:
@@ -358,6 +388,15 @@ class Core:
                 for place in places:
                     self.tests[place].append(Test(seconds, *job))
                     self.reached[(*job, self.mutants[place - 1].file)] += 1
+
+    @contextmanager
+    def _suite(self) -> Iterator[Suite]:
+        """Give the tests of Python to one thread."""
+        suite = self.suites.get()
+        try:
+            yield suite
+        finally:
+            self.suites.put(suite)
 
     def _tests_of(self, program: str) -> list[str]:
         command = [program, "--list"]
@@ -369,6 +408,9 @@ class Core:
     def _reached(self, job: tuple[str, str]) -> tuple[float, set[int]] | None:
         """Return how long a test takes, and the places that it reaches; None if it fails."""
         program, test = job
+        if program == PYTHON:
+            with self._suite() as suite:
+                return suite.look(test)
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             path = Path(folder, "reached")
             process = subprocess.Popen(
@@ -413,6 +455,25 @@ class Core:
 
     def _run(self, tests: list[Test], mutant: Mutant) -> str:
         """Run some tests of one program until one fails."""
+        # The machine may be busy.
+        seconds = 5 + 6 * sum(test.seconds for test in tests)
+        if tests[0].program == PYTHON:
+            question = Question([test.name for test in tests], mutant.number, seconds)
+            with self._suite() as suite:
+                answer = suite.ask(question)
+            failed, is_late = answer.failed, answer.is_late
+        else:
+            failed, is_late = self._failed(tests, mutant, seconds)
+        found = [test for test in tests if test.name == failed]
+        if found:
+            finders = self.finders[mutant.file]
+            self.finders[mutant.file] = found + [one for one in finders if one not in found]
+        return "caught" if failed else "timeout" if is_late else "missed"
+
+    def _failed(
+        self, tests: list[Test], mutant: Mutant, seconds: float
+    ) -> tuple[str | None, bool]:
+        """Return the first test of a Rust program that fails, and whether it takes too long."""
         process = subprocess.Popen(
             [tests[0].program, "--exact", "--test-threads=1", *(test.name for test in tests)],
             cwd=self.folder,
@@ -426,30 +487,24 @@ class Core:
         is_late = threading.Event()
 
         def end() -> None:
-            is_late.set()
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
-        # The machine may be busy.
-        timer = threading.Timer(5 + 6 * sum(test.seconds for test in tests), end)
+        def end_late() -> None:
+            is_late.set()
+            end()
+
+        timer = threading.Timer(seconds, end_late)
         timer.start()
         with process:
-            failed = (line for line in process.stdout or () if line.endswith(" FAILED\n"))
-            line = next(failed, None)
+            shown = (re.match("test (.+) [.]{3} FAILED$", line) for line in process.stdout or ())
+            failed = next((one[1] for one in shown if one), None)
             timer.cancel()
-            if line is not None:
+            if failed is not None:
                 end()
-                finders = self.finders[mutant.file]
-                for test in tests:
-                    if line == f"test {test.name} ... FAILED\n":
-                        self.finders[mutant.file] = [
-                            test,
-                            *(one for one in finders if one != test),
-                        ]
-                return "caught"
-        if is_late.is_set():
-            return "timeout"
-        return "caught" if process.returncode else "missed"
+        if failed is None and not is_late.is_set() and process.returncode:
+            failed = "the program"
+        return failed, is_late.is_set()
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -458,11 +513,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **{f"PROPTEST_{name}": one for name, one in proptest.items()}, **more}
 
 
-def bound() -> None:
-    """Give this process and its programs 6 GiB of memory each, 256 MiB of a file, and no core."""
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def is_extension(row: dict) -> bool:
+    """Return whether what cargo says is of the extension module."""
+    return row["reason"] == "compiler-artifact" and row["target"]["name"] == "_native"
 
 
 def errors(rows: list[dict]) -> list[dict]:

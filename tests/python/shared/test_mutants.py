@@ -1,5 +1,6 @@
 """What `scripts/mutants.py` found last, in `tests/mutants.json`, and how it changes Rust."""
 
+import contextlib
 import importlib
 import json
 import os
@@ -120,3 +121,82 @@ def test_a_mutant_is_switched_on_while_the_program_runs(tmp_path, monkeypatch):
         "none true 0 2, one true 0 2, many true 0 2, many false 0 2",
         "panic",
     ]
+
+
+HALF = """
+mod switched;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn half(n: u32) -> u32 {
+    n / 2
+}
+"""
+
+TESTS = """
+import ctypes
+
+from budgeteer import _native
+
+half = ctypes.CDLL(_native.__file__).half
+
+
+def test_none():
+    assert True
+
+
+def test_nought():
+    assert half(0) == 0
+
+
+def test_four():
+    assert half(4) == 2
+
+
+def test_endless():
+    while half(6) != 3:
+        pass
+"""
+
+
+def test_tests_of_python_are_asked(tmp_path, monkeypatch):
+    """A process for each question: what a test reaches, what fails first, what takes too long."""
+    if shutil.which("rustc") is None or not hasattr(os, "fork"):
+        pytest.skip("needs rustc and fork")
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    of_rust, by_python = map(importlib.import_module, ("mutants_of_rust", "mutants_by_python"))
+    (tmp_path / "lib.rs").write_text(HALF, "utf-8")
+    source = of_rust.Source(tmp_path / "lib.rs")
+    start = HALF.index("/ 2")
+    source.put(of_rust.Mutant(1, "", "BinaryOperator", "", "*", start, start + 1))
+    (tmp_path / "lib.rs").write_text(source.written(), "utf-8")
+    (tmp_path / "switched.rs").write_text(of_rust.SWITCH.replace("COUNT", "2"), "utf-8")
+    command = ["rustc", "--edition=2024", "--crate-type=cdylib", "--crate-name=half", "lib.rs"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (library,) = tmp_path.glob("*half.*")
+    package = tmp_path / "python/budgeteer"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "_native.py").write_text(f"__file__ = {str(library)!r}", "utf-8")
+    for room in by_python.ROOMS:
+        (tmp_path / "tests/python" / room).mkdir(parents=True)
+    file = f"tests/python/{by_python.ROOMS[0]}/test_half.py"
+    (tmp_path / file).write_text(TESTS, "utf-8")
+
+    with contextlib.closing(
+        by_python.Suite(tmp_path, tmp_path / "reached", {**os.environ})
+    ) as suite:
+        none, nought, four, endless = suite.tests
+        looked = [suite.look(test) for test in suite.tests]
+        answers = [
+            suite.ask(by_python.Question(tests, mutant, 5))
+            for tests, mutant in [
+                ([nought, four, endless], 1),
+                ([nought, endless], 1),
+                ([none, nought], 1),
+                ([nought, four, endless], 0),
+            ]
+        ]
+
+    assert [reached for _, reached in looked] == [set(), {1}, {1}, {1}]
+    found = [(answer.failed, answer.is_late) for answer in answers]
+    assert found == [(four, False), (None, True), (None, False), (None, False)]
