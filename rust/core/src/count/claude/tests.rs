@@ -158,6 +158,40 @@ fn long_runs_are_counted_as_short_ones() {
     }
 }
 
+/// Without splits a long text would be counted in one window.
+#[test]
+fn texts_split_beside_newlines_behind_letters_and_between_ideographs() {
+    let kinds = ['a', '中', '文', '1', '.', ' ', '\n', '\t', 'か', '\u{301}', '\u{E000}', '\0'];
+    let stays = ['a', '中', '文', '1', '.', 'か'];
+    let is_safe = |before, behind| match (before, behind) {
+        (one, '\n') | ('\n', one) => stays.contains(&one),
+        (one, ' ') => ['a', 'か'].contains(&one),
+        (one, other) => [one, other].iter().all(|one| ['中', '文'].contains(one)),
+    };
+    for family in FAMILIES {
+        for before in kinds {
+            for behind in kinds {
+                let found = family.is_safe_split(before.into(), behind.into());
+                assert_eq!(is_safe(before, behind), found, "{family:?} {before:?} {behind:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_end_at_the_first_split_behind_their_size() {
+    for family in FAMILIES {
+        let end = |text: &str, from, size| family.end_of_window(text.as_bytes(), from, size);
+        // What stands before the window's size is not looked at: there may be a
+        // split, or none.
+        let ends = [1, 2, 3, 4, 5, 8, 9, 10, 13, 14, 99].map(|size| end("aaaa bbbb cccc", 0, size));
+        assert_eq!([4, 4, 4, 9, 9, 9, 14, 14, 14, 14, 14], ends);
+        assert_eq!([9, 14], [3, 4].map(|size| end("aaaa bbbb cccc", 5, size)));
+        // Within a character, it is the one before that counts.
+        assert_eq!([6, 6, 6, 6, 11], [2, 3, 4, 5, 7].map(|size| end("aé中文 b", 0, size)));
+    }
+}
+
 /// Texts with all that the rules tell apart, in any order.
 fn texts() -> impl Strategy<Value = String> {
     let unit = prop_oneof![
