@@ -72,7 +72,10 @@ class Suite:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
-        self.tests: list[str] = self._connection.recv()
+        try:
+            self.tests: list[str] = self._connection.recv()
+        except EOFError:
+            sys.exit(f"pytest ended with status {self._process.wait()}: {' '.join(command)}")
 
     def ask(self, question: Question) -> Answer:
         """Run tests until one fails."""
@@ -123,6 +126,16 @@ def pytest_runtestloop(session) -> bool:  # noqa: ANN001
     return True
 
 
+class Failures:
+    """Whether a test has failed, its setup and what it leaves behind included."""
+
+    are_there = False
+
+    def pytest_runtest_logreport(self, report) -> None:  # noqa: ANN001
+        """Look at what a test did."""
+        self.are_there |= report.failed
+
+
 def _run(question: Question, items: dict, switch: ctypes.CDLL, output: int) -> None:
     """Run the tests of a question in this process, and end it."""
     status = 1
@@ -131,23 +144,14 @@ def _run(question: Question, items: dict, switch: ctypes.CDLL, output: int) -> N
         bound()
         os.environ["MUTANT"] = str(question.mutant)
         switch.switch_on(question.mutant)
-        failed = []
+        failures = Failures()
         config = items[question.tests[0]].config
-        reports = type(
-            "Reports",
-            (),
-            {
-                "pytest_runtest_logreport": staticmethod(
-                    lambda report: failed.append(report.nodeid) if report.failed else None
-                )
-            },
-        )
-        config.pluginmanager.register(reports())
+        config.pluginmanager.register(failures)
         tests = [items[name] for name in question.tests]
         # Behind the last nothing is torn down: the process ends.
         for item, following in pairwise([*tests, tests[-1]]):
             config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if failed:
+            if failures.are_there:
                 os.write(output, item.nodeid.encode())
                 break
         else:

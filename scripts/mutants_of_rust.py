@@ -550,3 +550,5 @@ def asked(
             for one, state in some:
                 found[state].append(one.name)
             yield file, found
+    while not core.suites.empty():
+        core.suites.get().close()
