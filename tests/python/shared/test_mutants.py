@@ -176,6 +176,7 @@ def test_tests_of_python_are_asked(tmp_path, monkeypatch):
     package = tmp_path / "python/budgeteer"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
+    (package / "_pytest_plugin.py").touch()  # pytest asks for it where budgeteer is installed
     (package / "_native.py").write_text(f"__file__ = {str(library)!r}", "utf-8")
     for room in by_python.ROOMS:
         (tmp_path / "tests/python" / room).mkdir(parents=True)
