@@ -133,7 +133,7 @@ def shown(name: str, diff: str) -> str:
 
 
 def of_rust(files: list[str], only: str, children: int) -> Iterator[tuple[str, Found]]:
-    """Ask the tests of the core of the mutants of some files."""
+    """Ask the tests of both languages of the mutants of some files."""
     (WORK / "rust").mkdir(parents=True, exist_ok=True)
     for file, states in mutants_of_rust.asked(WORK / "rust", files, only, children):
         print(file, {state: len(names) for state, names in states.items()})

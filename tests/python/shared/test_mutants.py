@@ -83,24 +83,29 @@ def test_each_survivor_has_a_reason_or_is_open(file):
     assert len(unexplained) + len(found["survivors"]) <= found["mutants"] - found["killed"]
 
 
+def build(folder, program, changes, *arguments):
+    """Build a program of Rust in which each of its changes can be switched on."""
+    scripts = importlib.import_module("mutants_of_rust")
+    main = folder / "main.rs"
+    main.write_text(program, "utf-8")
+    source = scripts.Source(main)
+    for number, (genre, replacement, where) in enumerate(changes, 1):
+        start = program.index(where)
+        size = len(where) if genre not in scripts.OPERATORS else len(where.split()[0].rstrip("(n"))
+        mutant = scripts.Mutant(number, "", genre, "", replacement, start, start + size)
+        assert source.put(mutant) is not None
+    main.write_text(source.written(), "utf-8")
+    switch = scripts.SWITCH.replace("COUNT", str(len(changes) + 1))
+    (folder / "switched.rs").write_text(switch, "utf-8")
+    subprocess.run(["rustc", "--edition=2024", *arguments, "main.rs"], cwd=folder, check=True)
+
+
 def test_a_mutant_is_switched_on_while_the_program_runs(tmp_path, monkeypatch):
     """Each kind of change is made of one program, and without a number it does as before."""
     if shutil.which("rustc") is None:
         pytest.skip("needs rustc")
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    scripts = importlib.import_module("mutants_of_rust")
-    main = tmp_path / "main.rs"
-    main.write_text(PROGRAM, "utf-8")
-    source = scripts.Source(main)
-    for number, (genre, replacement, where) in enumerate(CHANGES, 1):
-        start = PROGRAM.index(where)
-        size = len(where) if genre not in scripts.OPERATORS else len(where.split()[0].rstrip("(n"))
-        mutant = scripts.Mutant(number, "", genre, "", replacement, start, start + size)
-        assert source.put(mutant) is not None
-    main.write_text(source.written(), "utf-8")
-    switch = scripts.SWITCH.replace("COUNT", str(len(CHANGES) + 1))
-    (tmp_path / "switched.rs").write_text(switch, "utf-8")
-    subprocess.run(["rustc", "--edition=2024", "main.rs"], cwd=tmp_path, check=True)
+    build(tmp_path, PROGRAM, CHANGES)
 
     def answer(number, reached=None):
         told = {"MUTANT": str(number)} | ({"MUTANTS_REACHED": str(reached)} if reached else {})
@@ -160,18 +165,12 @@ def test_endless():
 
 def test_tests_of_python_are_asked(tmp_path, monkeypatch):
     """A process for each question: what a test reaches, what fails first, what takes too long."""
-    if shutil.which("rustc") is None or not hasattr(os, "fork"):
-        pytest.skip("needs rustc and fork")
+    if shutil.which("rustc") is None or not hasattr(os, "pidfd_open"):
+        pytest.skip("needs rustc and Linux")
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    of_rust, by_python = map(importlib.import_module, ("mutants_of_rust", "mutants_by_python"))
-    (tmp_path / "lib.rs").write_text(HALF, "utf-8")
-    source = of_rust.Source(tmp_path / "lib.rs")
-    start = HALF.index("/ 2")
-    source.put(of_rust.Mutant(1, "", "BinaryOperator", "", "*", start, start + 1))
-    (tmp_path / "lib.rs").write_text(source.written(), "utf-8")
-    (tmp_path / "switched.rs").write_text(of_rust.SWITCH.replace("COUNT", "2"), "utf-8")
-    command = ["rustc", "--edition=2024", "--crate-type=cdylib", "--crate-name=half", "lib.rs"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    by_python = importlib.import_module("mutants_by_python")
+    change = ("BinaryOperator", "*", "/ 2")
+    build(tmp_path, HALF, [change], "--crate-type=cdylib", "--crate-name=half")
     (library,) = tmp_path.glob("*half.*")
     package = tmp_path / "python/budgeteer"
     package.mkdir(parents=True)

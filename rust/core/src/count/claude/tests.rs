@@ -182,12 +182,11 @@ fn texts_split_beside_newlines_behind_letters_and_between_ideographs() {
 fn windows_end_at_the_first_split_behind_their_size() {
     for family in FAMILIES {
         let end = |text: &str, from, size| family.end_of_window(text.as_bytes(), from, size);
-        // What stands before the window's size is not looked at: there may be a
-        // split, or none.
+        // A split right at the size is not seen: what stands before it is not read.
         let ends = [1, 2, 3, 4, 5, 8, 9, 10, 13, 14, 99].map(|size| end("aaaa bbbb cccc", 0, size));
         assert_eq!([4, 4, 4, 9, 9, 9, 14, 14, 14, 14, 14], ends);
         assert_eq!([9, 14], [3, 4].map(|size| end("aaaa bbbb cccc", 5, size)));
-        // Within a character, it is the one before that counts.
+        // Within a character, the next split is looked for from its start.
         assert_eq!([6, 6, 6, 6, 11], [2, 3, 4, 5, 7].map(|size| end("aé中文 b", 0, size)));
     }
 }
