@@ -5,8 +5,11 @@
 #[path = "cases.rs"]
 mod cases;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use budgeteer::{
-    Bm25, Chunk, Corpus, ErrorKind, Estimate, Hybrid, Lexical, Packer, Packing, Ranking,
+    Bm25, Chunk, Corpus, Documents, ErrorKind, Estimate, Hybrid, Lexical, Packer, Packing, Ranking,
     Statistics, Stemming, Stopwords, Weights, bm25_scores, lexical_scores,
 };
 use cases::{cases, list, number};
@@ -213,6 +216,77 @@ proptest! {
         let named = Packer::new(1_000).dedupe(false).ranking(Ranking::Lexical);
         prop_assert_eq!(packing, named.pack(&query, &texts).unwrap());
     }
+}
+
+#[test]
+fn statistics_count_words_of_titles_and_chunks_of_stems() {
+    let chunks = [
+        Chunk::new("Teas, the tea. Brewing!").title("Tea"),
+        Chunk::new("the brewed").title("Of rye"),
+        Chunk::new(""),
+    ];
+    let never = AtomicBool::new(false);
+    let of = |stemming, stopwords: &Stopwords| {
+        Statistics::of_until(&Documents::new(&chunks), stemming, stopwords, &never)
+    };
+    let found = of(None, &Stopwords::none());
+    let of_words = [("teas", 1), ("tea", 1), ("the", 2), ("brewing", 1), ("brewed", 1)];
+    let of_words = of_words.into_iter().chain([("of", 1), ("rye", 1)]);
+    let of_words = of_words.map(|(word, count)| (word.to_owned(), count));
+    let expected = Statistics::new(None, Stopwords::none(), 3, 9, of_words).unwrap();
+    assert_eq!(expected, found);
+
+    let english = Stemming::of("english");
+    let stopwords = Stopwords::of("english").unwrap();
+    let of_stems = [("tea", 1), ("brew", 2), ("rye", 1)];
+    let of_stems = of_stems.map(|(stem, count)| (stem.to_owned(), count));
+    let expected = Statistics::new(english, stopwords.clone(), 3, 9, of_stems).unwrap();
+    assert_eq!(expected, of(english, &stopwords));
+
+    let stopped = Statistics::of_until(
+        &Documents::new(&chunks),
+        None,
+        &Stopwords::none(),
+        &AtomicBool::new(true),
+    );
+    assert_eq!(0, stopped.words());
+}
+
+/// Each part of a collection is scored as in the whole, by its statistics: how
+/// many chunks have a word, and how long a chunk is on average.
+#[test]
+fn statistics_of_a_collection_score_its_parts() {
+    let texts = ["Tea.", "Green tea with lemon.", "Rye", "A cup of black tea and no milk at all."];
+    let plain = Bm25 { stemming: None, stopwords: Stopwords::none(), ..Bm25::default() };
+    let of = |texts: &[&str]| {
+        let never = AtomicBool::new(false);
+        Statistics::of_until(&Documents::new(texts), None, &Stopwords::none(), &never)
+    };
+    let alone = |statistics: Option<Statistics>| Lexical {
+        headings: false,
+        links: false,
+        feedback: false,
+        statistics: statistics.map(Arc::new),
+        ..Lexical::from(plain.clone())
+    };
+    let whole = lexical_scores("green tea", &texts, &alone(None)).unwrap();
+    let parts = [of(&texts[..2]), of(&texts[2..])];
+    for part in [&texts[..2], &texts[2..]] {
+        let known = alone(Some(Statistics::merged(parts.clone()).unwrap()));
+        let scores = lexical_scores("green tea", part, &known).unwrap();
+        let place = texts.iter().position(|text| *text == part[0]).unwrap();
+        assert_eq!(whole[place..place + 2], scores);
+    }
+    // Without words or chunks the average is that of the call.
+    let empty = |chunks: u64, words| {
+        let frequencies = [("tea".to_owned(), chunks.min(1))];
+        Statistics::new(None, Stopwords::none(), chunks, words, frequencies).unwrap()
+    };
+    let scores =
+        |chunks, words| lexical_scores("tea", &texts, &alone(Some(empty(chunks, words)))).unwrap();
+    assert_eq!(scores(4, 16), scores(4, 0)); // its 16 words
+    assert_ne!(scores(4, 16), scores(4, 1));
+    assert_eq!(scores(0, 0), scores(0, 99));
 }
 
 /// Figures from elsewhere may be as large as there are.

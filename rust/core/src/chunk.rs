@@ -328,3 +328,91 @@ impl Batch for Documents<'_> {
         self.texts.iter().map(|(text, _)| text.len()).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what a document says of itself.
+    fn told(document: &impl Document) -> Chunk {
+        let (kind, id) = document.tag();
+        let (authority, priority) = document.standing();
+        Chunk {
+            text: document.text().to_owned(),
+            title: document.title().to_owned(),
+            id: id.map(str::to_owned),
+            kind: Some(kind.to_owned()),
+            source: document.source().to_owned(),
+            position: document.position(),
+            metadata: document.metadata().to_owned(),
+            authority: authority.map(str::to_owned),
+            priority,
+            score: document.score(),
+            mtime: document.mtime(),
+        }
+    }
+
+    #[test]
+    fn a_reference_says_what_its_document_says() {
+        let chunk = Chunk::new("Green tea").title("Tea").id("7").kind("note").source("tea.md");
+        let chunk = chunk.metadata("{}").authority("host").priority(2.5).score(0.5);
+        let chunk = Chunk { position: Some(3.5), mtime: 4.5, ..chunk };
+        assert_eq!(chunk, told(&&chunk));
+    }
+
+    /// It may be read from a file, which only a document of a corpus is.
+    #[test]
+    fn a_reference_has_the_record_and_the_file_of_its_document() {
+        struct Read(Arc<Mapped>);
+
+        impl Document for Read {
+            fn text(&self) -> &str {
+                "Green tea"
+            }
+
+            fn record(&self) -> Option<&[u8]> {
+                Some(b"{}")
+            }
+
+            fn file(&self) -> Option<&Arc<Mapped>> {
+                Some(&self.0)
+            }
+        }
+
+        let read = Read(Arc::new(Mapped::new(Box::new([0_u8; 0]), 0..0).expect("it is whole")));
+        assert_eq!(Some(&b"{}"[..]), (&&read).record());
+        assert!((&&read).file().is_some_and(|file| Arc::ptr_eq(file, &read.0)));
+    }
+
+    #[test]
+    fn a_text_says_nothing_of_itself() {
+        let text = "Green tea";
+        assert_eq!(Chunk::new(text).kind(DEFAULT_KIND), told(&text));
+        assert_eq!(told(&Chunk::new(text)), told(&text.to_owned()));
+        assert!(text.record().is_none() && text.file().is_none());
+    }
+
+    #[test]
+    fn a_batch_knows_how_long_its_texts_are() {
+        struct Given<'a>(Documents<'a>);
+
+        impl Batch for Given<'_> {
+            fn len(&self) -> usize {
+                self.0.len()
+            }
+
+            fn text(&self, index: usize) -> Text<'_> {
+                self.0.text(index)
+            }
+
+            fn title(&self, index: usize) -> Text<'_> {
+                self.0.title(index)
+            }
+        }
+
+        let texts = ["Green tea", "", "t\u{e9}"];
+        let documents = Documents::new(&texts);
+        assert_eq!(12, documents.total_chars()); // bytes, which are at hand
+        assert_eq!(11, Given(documents).total_chars());
+    }
+}

@@ -367,6 +367,54 @@ mod tests {
         assert_eq!(Some(b"\xfb\xef\xbe".to_vec()), from_base64("++++/w==", 6));
     }
 
+    /// The size stands in the first bytes; what is cut off in front of it has
+    /// none.
+    #[test]
+    fn sizes_of_each_kind() {
+        let webp = |kind: &[u8], at: usize, size: &[u8], length: usize| {
+            let mut image = [&b"RIFF....WEBP"[..], kind].concat();
+            image.resize(at, 0);
+            image.extend(size);
+            image.resize(length, 0);
+            image
+        };
+        // Bits beside those of the size are set, too.
+        let lossless = (1_u32 << 31 | 479 << 14 | 639).to_le_bytes();
+        let lossy = [[0x80, 0x42], [0xE0, 0xC1]].concat();
+        let sizes = [0x7F, 2, 0, 0xDF, 1, 0];
+        let frame = [0xFF, 0xC2, 0, 17, 8, 1, 0xE0, 2, 0x80];
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0".to_vec();
+        for image in [
+            png.clone(),
+            b"GIF87a\x80\x02\xe0\x01".to_vec(),
+            b"GIF89a\x80\x02\xe0\x01".to_vec(),
+            webp(b"VP8X", 24, &sizes, 30),
+            webp(b"VP8L", 21, &lossless, 25),
+            webp(b"VP8 ", 26, &lossy, 30),
+            [&b"\xff\xd8"[..], &frame].concat(),
+            [&b"\xff\xd8\xff\xe0\0\x05abc\xff"[..], &frame].concat(),
+        ] {
+            assert_eq!(Some((640, 480)), size_of(&image), "{image:x?}");
+            assert_eq!(None, size_of(&image[..image.len() - 1]), "{image:x?}");
+        }
+        let others = [
+            [&png[..12], b"IDAT", &png[16..]].concat(),
+            [b"\x89PNX", &png[4..]].concat(),
+            webp(b"VP8Y", 24, &sizes, 30),
+            [&b"RIFF....WAVE"[..], &webp(b"VP8X", 24, &sizes, 30)[12..]].concat(),
+            [&b"RIFX....WEBP"[..], &webp(b"VP8X", 24, &sizes, 30)[12..]].concat(),
+            [&b"\xff\xd8\xff\xe0\0\x05abcd"[..], &frame].concat(),
+        ];
+        assert!(others.iter().all(|image| size_of(image).is_none()), "{others:x?}");
+    }
+
+    #[test]
+    fn what_is_known_of_an_image_is_shown() {
+        let image = Image::url("https://example.com/tea.png");
+        assert_eq!(None, image.pixels());
+        assert_eq!(Some((640, 480)), image.size(640, 480).pixels());
+    }
+
     #[test]
     fn base64_is_that_of_python() {
         for (data, padding, bytes) in [

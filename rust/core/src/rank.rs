@@ -97,6 +97,8 @@ mod tests {
             let mut order: Vec<u32> = (0..200).filter(|i| i % 7 != 3).collect();
             let mut expected = order.clone();
             expected.sort_by(|&a, &b| keys[b as usize].total_cmp(&keys[a as usize]));
+            let few = sort_few(&order, |index| sortable(keys[index as usize]));
+            assert_eq!((different <= 16).then_some(&expected), few.as_ref());
             sort_descending(&mut order, &keys);
             assert_eq!(expected, order);
         }

@@ -62,3 +62,26 @@ impl Sharing {
         places.step_by(size).map(move |from| from..end.min(from.saturating_add(size)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_takes_as_many_texts_as_have_a_block_of_characters() {
+        let size = |count, chars| Sharing::of(count, chars).size();
+        assert_eq!([1, 500], [size(0, 0), size(500, 3_999_999)]);
+        assert_eq!([25, 25, 12], [4_000_000, 4_199_999, 8_200_000].map(|chars| size(500, chars)));
+        assert_eq!(1, size(3, 80_000_000));
+    }
+
+    #[test]
+    fn each_thread_has_a_reader() {
+        let sharing = Sharing { extra: extra(0), size: 2 };
+        assert_eq!((1, vec![7]), (sharing.threads(), sharing.readers(7, |one| one + 1)));
+        assert_eq!(vec![3..5, 5..7, 7..8], sharing.blocks(3..8).collect::<Vec<_>>());
+        let large = Sharing::of(500, 80_000_000);
+        assert_eq!(large.threads(), large.readers(0, |one| one + 1).len());
+        assert!((1..=MOST_EXTRA + 1).contains(&large.threads()));
+    }
+}

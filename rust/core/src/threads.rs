@@ -110,8 +110,48 @@ pub(crate) fn share<W: Send, T, R: Send>(
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
+    use std::time::{Duration, Instant};
 
     use super::*;
+
+    /// Waits for permits that other tests have.
+    fn wait_for(wanted: usize, count: usize) -> Extra {
+        let begun = Instant::now();
+        loop {
+            let extra = extra(wanted);
+            if extra.count() == count {
+                return extra;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "{extra:?}, not {count}");
+            drop(extra);
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn no_more_threads_are_permitted_than_there_are_processors() {
+        let set = std::env::var("BUDGETEER_NUM_THREADS").ok().and_then(|set| set.parse().ok());
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let most = set.filter(|&set| set > 0).unwrap_or(processors) - 1;
+        drop(wait_for(1, most.min(1)));
+        for _ in 0..2 {
+            let all = wait_for(usize::MAX, most);
+            assert_eq!((most, 0), (all.count(), extra(1).count()));
+        }
+        assert_eq!(0, extra(0).count());
+    }
+
+    /// It has none of the threads that its parent was running.
+    #[test]
+    fn a_forked_child_is_given_threads() {
+        let most = limit() - 1;
+        let parents = wait_for(usize::MAX, most);
+        AT_WORK.lock().expect("no thread panics with it").0 = 0;
+        drop(wait_for(usize::MAX, most));
+        AT_WORK.lock().expect("no thread panics with it").0 = 0;
+        drop(parents); // which is not at work here
+        drop(wait_for(usize::MAX, most));
+    }
 
     #[test]
     fn results_come_in_the_order_of_the_tasks() {

@@ -488,6 +488,42 @@ mod tests {
         }
     }
 
+    /// It is what Python's `json` writes with `ensure_ascii` off.
+    #[test]
+    fn texts_are_written_as_in_python() {
+        let source: String = (0..0x20).map(char::from).chain("\"\\/\u{7f}\u{e9}".chars()).collect();
+        let written = concat!(
+            r#"[2,null,"\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e"#,
+            r"\u000f\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c",
+            r#"\u001d\u001e\u001f\"\\/"#,
+            "\u{7f}\u{e9}\",null,null,{}]",
+        );
+        let found = write(&Chunk::new("").source(&source), 0).unwrap();
+        assert_eq!(written, String::from_utf8(found).unwrap());
+        assert_eq!(source, read(written.as_bytes()).unwrap().source);
+    }
+
+    #[test]
+    fn lists_are_nested_up_to_eighty_deep() {
+        let nested = |depth: usize, open: &str, close: &str| {
+            parsed(&format!("{}0{}", open.repeat(depth), close.repeat(depth))).is_some()
+        };
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            assert_eq!([true, false], [80, 81].map(|depth| nested(depth, open, close)));
+        }
+    }
+
+    /// An identifier goes before that of the metadata, unless it is empty.
+    #[test]
+    fn identifiers_of_mappings() {
+        let id = |fields: &str| read(format!(r#"[1,"text",{fields}]"#).as_bytes()).unwrap().id;
+        let some = |id: &str| Some(id.to_owned());
+        assert_eq!(some("own"), id(r#"{"id":"own","metadata":{"id":"inner"}}"#));
+        assert_eq!(some("inner"), id(r#"{"id":"","metadata":{"id":"inner"}}"#));
+        assert_eq!(some("inner"), id(r#"{"id":false,"metadata":{"id":"inner"}}"#));
+        assert_eq!([some(""), None], [id(r#"{"id":""}"#), id("{}")]);
+    }
+
     /// A field of the metadata goes before that of the mapping itself.
     #[test]
     fn fields_of_mappings() {
