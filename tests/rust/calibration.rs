@@ -183,3 +183,10 @@ proptest! {
         }
     }
 }
+
+/// What is shown has figures, and names no model.
+#[test]
+fn shows_how_many_models_it_knows() {
+    let shown = format!("{:?}", learned(&[(1_000, 1_200)]));
+    assert_eq!("Calibration { quantile: 0.99, models: 1 }", shown);
+}

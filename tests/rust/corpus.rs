@@ -367,7 +367,8 @@ fn a_file_keeps_what_chunks_say() {
         let found: Vec<Chunk> = corpus.chunks().iter().map(Saved::to_chunk).collect();
         assert_eq!(chunks, found);
     }
-    assert!(!format!("{opened:?} {:?}", opened.chunks()).contains("tea"));
+    let shown = format!("{opened:?} {:?}", opened.chunks());
+    assert!(shown.starts_with("Corpus { len: 61, .. } [Saved { id: ") && !shown.contains("tea"));
     assert!(opened.get(61).is_none());
     assert!(size_of::<Saved>() <= 32, "a chunk of a file takes little memory");
     assert!(Corpus::<Chunk>::default().is_empty());

@@ -171,7 +171,9 @@ proptest! {
 fn errors_have_kinds() {
     let missing = Stored::open("/nowhere/at/all").unwrap_err();
     assert_eq!(ErrorKind::Io(std::io::ErrorKind::NotFound), missing.kind());
-    assert!(missing.os_error().is_some());
+    let expected = std::fs::metadata("/nowhere/at/all").unwrap_err();
+    assert!(expected.raw_os_error().is_some());
+    assert_eq!(expected.raw_os_error(), missing.os_error());
 
     let path = std::env::temp_dir().join(format!("budgeteer-foreign-{}", std::process::id()));
     std::fs::write(&path, "something else").unwrap();

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use budgeteer::service::{
-    BoxError, LlmSettings, NoOpReranker, Reranker, RetrievalResult, RetrievalService, Retriever,
-    chat_messages,
+    BoxError, ChunkRetriever, LlmSettings, NoOpReranker, Reranker, RetrievalResult,
+    RetrievalService, Retriever, chat_messages,
 };
 use budgeteer::window::{ModelLimits, count_messages, model_limits};
 use budgeteer::{
@@ -467,10 +467,14 @@ fn given_limits_that_cannot_be_when_making_a_service_then_an_error() {
 fn given_a_result_when_shown_then_it_tells_no_text() {
     let service = service_of(chunks(&["green tea"])).system_prompt("secret prompt");
     let plan = service.plan("secret query").unwrap();
-    let before = format!("{plan:?} {service:?}");
+    let retriever = ChunkRetriever::new(chunks(&["green tea"]));
+    let before = format!("{plan:?} {service:?} {:?} {:?} {retriever:?}", plan.model(), settings());
     let shown = format!("{before} {:?}", plan.answer(chunks(&["green tea"])).unwrap());
 
     assert!(shown.contains("gpt-4") && shown.contains("retrieved: 2"));
+    for name in ["Plan", "RetrievalService", "ActiveModel", "LlmSettings", "ChunkRetriever"] {
+        assert!(shown.contains(&format!("{name} {{ ")), "{shown}");
+    }
     assert!(!shown.contains("secret") && !shown.contains("green"), "{shown}");
 }
 

@@ -125,4 +125,15 @@ mod tests {
             assert_eq!(7, table[length - 1]);
         }
     }
+
+    #[test]
+    fn large_tables_are_whole_pages() {
+        let layout = |length| {
+            let layout = Table::<u32>::layout(length);
+            (layout.size(), layout.align())
+        };
+        let half = PAGE / 2 / 4;
+        assert_eq!((4 * (half - 1), 4), layout(half - 1));
+        assert_eq!([(PAGE, PAGE), (2 * PAGE, PAGE)], [half, 2 * half + 1].map(layout));
+    }
 }

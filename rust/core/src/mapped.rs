@@ -138,3 +138,75 @@ impl fmt::Debug for Mapped {
 fn blocks(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range.start / BLOCK..range.end.div_ceil(BLOCK) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the bytes of a file whose body is that range.
+    fn file(body: Range<usize>) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0_u8..251).cycle().take(body.end).collect();
+        for block in blocks(&body) {
+            let (start, end) = (block * BLOCK, (block + 1) * BLOCK);
+            let hash = hash(&bytes[start.max(body.start)..end.min(body.end)]);
+            bytes.extend(hash);
+        }
+        bytes
+    }
+
+    /// The first block and the last one may have less of the body than others.
+    #[test]
+    fn a_body_begins_and_ends_anywhere() {
+        for body in [0..0, 5..9, 7..3 * BLOCK, BLOCK - 1..2 * BLOCK + 1, 2 * BLOCK + 9..5 * BLOCK] {
+            let bytes = file(body.clone());
+            let mapped = Mapped::new(Box::new(bytes.clone()), body.clone()).expect("it is whole");
+            let middle = body.start.midpoint(body.end);
+            for part in [body.clone(), body.start..middle, middle..body.end, middle..middle] {
+                assert_eq!(&bytes[part.clone()], mapped.read(part));
+            }
+            assert!(mapped.check().is_ok());
+            if !body.is_empty() {
+                assert!(Mapped::new(Box::new(bytes[..bytes.len() - 1].to_vec()), body).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_first_is_told() {
+        let body = BLOCK + 5..4 * BLOCK;
+        let told = |change: usize, parts: &[Range<usize>]| {
+            let mut bytes = file(body.clone());
+            bytes[change] ^= 1;
+            let mapped = Mapped::new(Box::new(bytes), body.clone()).expect("it is whole");
+            let read: Vec<usize> =
+                parts.iter().map(|part| mapped.read(part.clone()).len()).collect();
+            (read, mapped.check().map_err(|error| error.to_string()))
+        };
+        let damaged = Err("the file is damaged".to_owned());
+        let good = 3 * BLOCK..3 * BLOCK + 9;
+        assert_eq!((vec![9], Ok(())), told(2 * BLOCK, &[good.clone()]));
+        let bad = 2 * BLOCK + 7..2 * BLOCK + 8;
+        let twice = [bad.clone(), good.clone(), bad.clone()];
+        assert_eq!((vec![0, 9, 0], damaged.clone()), told(2 * BLOCK, &twice));
+        let contradicts = Err("the file contradicts itself".to_owned());
+        #[allow(clippy::reversed_empty_ranges)] // as a file may have it
+        let backwards = good.end..good.start;
+        for part in [BLOCK + 4..BLOCK + 9, 4 * BLOCK - 1..4 * BLOCK + 1, backwards] {
+            assert_eq!((vec![0, 0], contradicts.clone()), told(2 * BLOCK, &[part, bad.clone()]));
+        }
+        assert_eq!(vec![0, 9], told(2 * BLOCK, &[BLOCK + 5..4 * BLOCK, good]).0);
+    }
+
+    #[test]
+    fn each_damage_has_its_words() {
+        let mapped = |damage| {
+            let mapped = Mapped::new(Box::new([0_u8; 0]), 0..0).expect("it is whole");
+            mapped.note(damage);
+            mapped.check().expect_err("it is noted").to_string()
+        };
+        assert_eq!("the file has records that no corpus writes", mapped(Damage::Record));
+        assert!(mapped(Damage::Surrogate).contains("lone surrogates"));
+        let shown = Mapped::new(Box::new([0_u8; 3]), 0..0).expect("it is whole");
+        assert_eq!("a file of 3 bytes", format!("{shown:?}"));
+    }
+}

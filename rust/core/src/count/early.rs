@@ -98,3 +98,80 @@ impl Early {
         early.map_or(2 * token, |(_, left)| 2 * left - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: u32 = 0x61;
+    const B: u32 = 0x62;
+    const C: u32 = 0x63;
+
+    /// The merges in the order of the encoding, and what they make. `aba` comes
+    /// before its part `ab`.
+    const MERGES: [((u32, u32), u32); 5] =
+        [((256, A), 257), ((A, B), 256), ((C, A), 258), ((257, B), 259), ((258, 256), 260)];
+
+    fn early() -> Early {
+        let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("a byte"));
+        let mut merges = MERGES;
+        merges.sort_by_key(|&(_, token)| token);
+        let merges = merges.map(|(pair, _)| pair).to_vec();
+        let vocabulary = Vocabulary::from_merges(&singles, merges, Vec::new(), vec![257]);
+        Early::new(&vocabulary.expect("parts come before what is made of them"))
+    }
+
+    fn merged(early: &Early, piece: &str, is_stopped: bool) -> Vec<u32> {
+        let merged = |pair| {
+            let found = MERGES.iter().find(|(known, _)| *known == pair);
+            found.map_or(NO_TOKEN, |&(_, token)| token)
+        };
+        let mut out = Vec::new();
+        let tokens = piece.bytes().map(u32::from).collect();
+        early.merge(tokens, merged, &mut out, &AtomicBool::new(is_stopped));
+        out
+    }
+
+    /// Merges the first pair of the encoding that is there, the leftmost, until
+    /// there is none.
+    fn by_definition(piece: &str) -> Vec<u32> {
+        let mut tokens: Vec<u32> = piece.bytes().map(u32::from).collect();
+        let place = |tokens: &[u32], (left, right)| {
+            tokens.windows(2).position(|pair| *pair == [left, right])
+        };
+        while let Some((at, token)) =
+            MERGES.iter().find_map(|&(pair, token)| Some((place(&tokens, pair)?, token)))
+        {
+            tokens[at] = token;
+            tokens.remove(at + 1);
+        }
+        tokens
+    }
+
+    #[test]
+    fn it_matters_where_the_left_part_stands_twice() {
+        let early = early();
+        let found =
+            ["abab", "caababc", "aba", "abba", "ab", ""].map(|piece| early.is_in(piece.as_bytes()));
+        assert_eq!([true, true, false, false, false, false], found);
+    }
+
+    proptest! {
+        #[test]
+        fn merges_as_the_encoding_is_defined(piece in "[abc]{0,24}") {
+            prop_assert_eq!(by_definition(&piece), merged(&early(), &piece, false));
+        }
+    }
+
+    #[test]
+    fn a_flag_stops_a_long_piece_alone() {
+        let early = early();
+        let short = "ab".repeat(99);
+        assert_eq!(by_definition(&short), merged(&early, &short, true));
+        let long = "ab".repeat(STOP_INTERVAL + 1);
+        assert!(merged(&early, &long, true).is_empty());
+        assert_eq!(STOP_INTERVAL / 2 + 1, merged(&early, &long, false).len()); // of abab
+    }
+}

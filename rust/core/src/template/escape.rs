@@ -444,9 +444,11 @@ mod tests {
     fn each_encoding_is_escaped_alike() {
         let edges = [0xD7FE..0xD802, 0xDFFE..0xE002, 0xFFF0..0x10010, 0x1FFFE..0x20000];
         for unit in (0..0x100).chain(edges.into_iter().flatten()) {
-            for before in ["", "a", "\n[a:b]\n", &"a".repeat(126), &"a".repeat(300)] {
-                let units = before.chars().map(u32::from).chain([0x61, unit, 0x62]);
-                let wide: Vec<u32> = units.collect();
+            let (long, longer) = ("a".repeat(127), "a".repeat(301));
+            for before in ["", "a", "aa", "\n[a:b]\na", &long, &longer] {
+                let behind = if before.is_empty() { "" } else { "b" };
+                let [front, back] = [before, behind].map(|text| text.chars().map(u32::from));
+                let wide: Vec<u32> = front.chain([unit]).chain(back).collect();
                 let narrow: Vec<u16> =
                     wide.iter().filter_map(|&unit| unit.try_into().ok()).collect();
                 let latin: Vec<u8> = wide.iter().filter_map(|&unit| unit.try_into().ok()).collect();
