@@ -140,3 +140,77 @@ impl Prints {
         self.may_have(print) && self.all.binary_search(&print).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Fingerprints of which some share their low bits.
+    fn prints() -> impl Strategy<Value = u32> {
+        (0_u32..3, prop::sample::select(vec![0, 1, 64, 1 << 16, 1 << 22, u32::MAX - 2]))
+            .prop_map(|(low, high)| low + high)
+    }
+
+    proptest! {
+        /// A chunk is worth a look if it is small, of unknown size, or may repeat a kept text.
+        #[test]
+        fn finds_small_chunks_and_repeats(
+            chunks in prop::collection::vec((prop::sample::select(vec![0, 4, 5, 6, u32::MAX]), prints()), 0..20),
+            kept in prop::collection::vec(prints(), 0..4),
+            has_prints: bool,
+            count in 0_u32..21,
+            most in 0_usize..21,
+        ) {
+            let count = count.min(u32::try_from(chunks.len()).unwrap());
+            let (measures, prints): (Vec<u32>, Vec<u32>) = chunks.into_iter().unzip();
+            let is_worth = |index: u32| {
+                let (measure, print) = (measures[index as usize], prints[index as usize]);
+                measure <= 5 || measure == u32::MAX || (has_prints && kept.contains(&print))
+            };
+            let expected: Vec<u32> = (0..count).filter(|&index| is_worth(index)).collect();
+            let filter = Filter::Worthy {
+                measures: Measures::Lent(&measures),
+                limit: 5,
+                prints: if has_prints { &prints } else { &[] },
+                kept: Prints::new(kept.clone()),
+            };
+            let found: Vec<u32> = (0..count).filter(|&index| filter.is_candidate(index)).collect();
+            prop_assert_eq!(&expected, &found);
+            let mut visited = Vec::new();
+            filter.for_each(count, |index| {
+                visited.push(index);
+                visited.len() < most
+            });
+            prop_assert_eq!(&expected[..expected.len().min(most.max(1))], visited);
+            let listed = (expected.len() <= most).then_some(expected);
+            prop_assert_eq!(listed, filter.listed(count, most));
+        }
+
+        #[test]
+        fn fingerprints_are_told_apart(kept in prop::collection::vec(prints(), 0..9), other in prints()) {
+            let prints = Prints::new(kept.clone());
+            prop_assert_eq!(kept.contains(&other), prints.has(other));
+            prop_assert!(prints.may_have(other) || !kept.contains(&other));
+        }
+    }
+
+    #[test]
+    fn hardly_any_other_fingerprint_is_sought() {
+        let prints = Prints::new(vec![5, 7 * 64]);
+        let sought: Vec<u32> = (0..1 << 16).filter(|&print| prints.may_have(print)).collect();
+        assert_eq!(vec![5, 7 * 64], sought);
+    }
+
+    #[test]
+    fn all_are_worth_a_look_at_first() {
+        assert!(Filter::All.is_candidate(3) && Filter::All.listed(3, 9).is_none());
+        let mut visited = Vec::new();
+        Filter::All.for_each(3, |index| {
+            visited.push(index);
+            true
+        });
+        assert_eq!(vec![0, 1, 2], visited);
+    }
+}

@@ -190,3 +190,57 @@ impl Best {
         (found, is_all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ranked(index: u32, score: f64) -> Rank {
+        (!sortable(score), index)
+    }
+
+    proptest! {
+        /// The best come first, those of equal scores in their order.
+        #[test]
+        fn the_best_are_found(
+            scores in prop::collection::vec((-3_i8..4).prop_map(f64::from), 0..40),
+            most in 1_usize..12,
+        ) {
+            let mut expected: Vec<Rank> =
+                (0..).zip(&scores).map(|(index, &score)| ranked(index, score)).collect();
+            expected.sort_unstable();
+            let is_all = expected.len() <= most;
+            expected.truncate(most);
+
+            let best = || Best { most, found: Vec::new(), limit: None };
+            let mut one_by_one = best();
+            for (index, &score) in (0..).zip(&scores) {
+                one_by_one.offer(Some(ranked(index, score)));
+                one_by_one.offer(None);
+            }
+            prop_assert_eq!((expected.clone(), is_all), one_by_one.finish());
+            let mut at_once = best();
+            let count = u32::try_from(scores.len()).unwrap();
+            at_once.offer_all(&Filter::All, count, &scores, |index, score| {
+                Some(ranked(index, score))
+            });
+            prop_assert_eq!((expected, is_all), at_once.finish());
+        }
+    }
+
+    /// A score that is no better than the best so far is not looked at again.
+    #[test]
+    fn few_are_looked_at() {
+        let scores: Vec<f64> = (0..1_000).map(|index| f64::from(1_000 - index)).collect();
+        let mut best = Best { most: 5, found: Vec::new(), limit: None };
+        let looked = std::cell::Cell::new(0);
+        best.offer_all(&Filter::All, 1_000, &scores, |index, score| {
+            looked.set(looked.get() + 1);
+            Some(ranked(index, score))
+        });
+        assert_eq!(10, looked.get());
+        assert_eq!([0, 1, 2, 3, 4], *best.finish().0.iter().map(|rank| rank.1).collect::<Vec<_>>());
+    }
+}
