@@ -361,6 +361,44 @@ mod short {
 mod tests {
     use super::*;
 
+    /// The laws are below; these are quick.
+    #[test]
+    fn beginnings_of_some_stems() {
+        let keeping: Vec<_> = languages()
+            .filter(|name| Stemming::of(name).is_some_and(Stemming::keeps_two))
+            .collect();
+        assert_eq!(["english"], *keeping);
+        for (language, stem, beginnings) in [
+            ("english", "hope", Some(&["hop"][..])),
+            ("english", "die", Some(&["di", "dy"])),
+            ("english", "a", Some(&["a"])),
+            ("english", "caf\u{e9}", Some(&["caf"])),
+            ("english", "\u{e9}tui", Some(&[])),
+            ("french", "cheval", Some(&["chev"])),
+            ("french", "oi", Some(&["oi", "oy"])),
+            ("italian", "oi", Some(&["oi"])),
+            ("german", "haus", Some(&["hau", "haue", "haeu", "haeue"])),
+            ("dutch", "huis", None),
+        ] {
+            let found = Stemming::of(language).expect("it is known").beginnings(stem.as_bytes());
+            let expected =
+                beginnings.map(|all| all.iter().map(|one| one.as_bytes().to_vec()).collect());
+            assert_eq!(expected, found, "{language}: {stem}");
+        }
+    }
+
+    /// A word of more than 64 characters is its own stem.
+    #[test]
+    fn long_words_stay_as_they_are() {
+        let english = Stemming::of("english").expect("there is one");
+        for letter in ["a", "\u{e9}"] {
+            let start = |count: usize| format!("{}{letter}", "a".repeat(count - 4));
+            let word = |count: usize| format!("{}ing", start(count));
+            assert_eq!(start(64), english.stem(&word(64)));
+            assert_eq!(word(65), english.stem(&word(65)));
+        }
+    }
+
     /// Every word outside ASCII begins with the first two characters of its
     /// stem, and the third outside ASCII, in a language that says so.
     #[test]
