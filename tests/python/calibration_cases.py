@@ -34,6 +34,7 @@ BILLS = {
 """What is billed for a count."""
 
 RANGES = [(1, 40), (1_000, 1_300), (7_990, 8_000), (10, 120_000), (1, 33_554_432)]
+RANGES += [(1_000, 3_000), (500, 2_100)]
 
 
 def _learned(pairs, quantile=0.99):

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use budgeteer::{
-    Bm25, Chunk, Corpus, Documents, ErrorKind, Estimate, Hybrid, Lexical, Packer, Packing, Ranking,
-    Statistics, Stemming, Stopwords, Weights, bm25_scores, lexical_scores,
+    Bm25, Chunk, Corpus, Documents, ErrorKind, Estimate, Fusion, Hybrid, Lexical, Packer, Packing,
+    Ranking, Statistics, Stemming, Stopwords, Weights, bm25_scores, lexical_scores,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -287,6 +287,15 @@ fn statistics_of_a_collection_score_its_parts() {
     assert_eq!(scores(4, 16), scores(4, 0)); // its 16 words
     assert_ne!(scores(4, 16), scores(4, 1));
     assert_eq!(scores(0, 0), scores(0, 99));
+}
+
+/// The fusion that its authors published.
+#[test]
+fn reciprocal_ranks_have_their_parameters() {
+    let weights = Weights { bm25: 1.0, embedding: 1.0, score: 0.0 };
+    let fusion = Fusion::ReciprocalRank { k: 60.0 };
+    let expected = Hybrid { weights, fusion, ..Hybrid::default() };
+    assert_eq!(expected, Hybrid::reciprocal_rank());
 }
 
 /// Figures from elsewhere may be as large as there are.

@@ -145,6 +145,7 @@ fn what_is_left_out_is_spilled_once() {
     let counter = Encoding::O200k;
 
     let whole = fit_output(&value, 999, &counter, options).unwrap();
+    assert!(!whole.was_cut());
     assert_eq!((0, None), (whole.left_out, whole.pointer));
     let cut = fit_output(&value, 40, &counter, options).unwrap();
     assert!(cut.text.contains("; the whole: /tmp/tea ...]"), "{}", cut.text);

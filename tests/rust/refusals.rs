@@ -5,7 +5,7 @@ use budgeteer::presets::context_router;
 use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
-    Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order,
+    Basis, Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order,
     OutputOptions, Overflow, Packer, Ranking, Scaled, Section, TokenCounter, Trim, Vectors,
     fit_output,
 };
@@ -50,6 +50,16 @@ fn an_impossible_ratio_is_refused_when_corrected() {
         ];
         assert!(errors.iter().all(|error| error.kind() == ErrorKind::InvalidArgument));
     }
+}
+
+/// What counts rest on, for each kind of counter.
+#[test]
+fn counters_say_what_they_rest_on() {
+    let scaled = |factor| Scaled::new(Encoding::O200k, factor).unwrap();
+    assert_eq!(Basis::Exact, Encoding::O200k.basis());
+    assert_eq!([Basis::Exact, Basis::Factor], [1.0, 1.5].map(|factor| scaled(factor).basis()));
+    assert_eq!(Basis::Estimate, Estimate::CharsDiv4.basis());
+    assert_eq!(Basis::Callable, (|text: &str| text.len()).basis());
 }
 
 /// Factors of factors neither overflow nor go on for ever.

@@ -348,6 +348,10 @@ mod tests {
         assert_eq!(2_353, image_tokens(Some((1_800, 2_400)), Detail::Low, "gpt-4.1-mini"));
         assert_eq!(2_642, image_tokens(Some((u64::MAX, 1)), Detail::Auto, "o4-mini"));
         assert_eq!(2_833, image_tokens(None, Detail::Low, "openai/gpt-4o-mini-2024-07-18"));
+        for (size, tiles) in [((384, 384), 1), ((385, 384), 4), ((960, 540), 6), ((9_999, 1), 40)] {
+            assert_eq!(258 * tiles, image_tokens(Some(size), Detail::Auto, "gemini-2.5-pro"));
+        }
+        assert_eq!(1_120, image_tokens(Some((1, 1)), Detail::Auto, "gemini-3-pro"));
     }
 
     #[test]
@@ -408,6 +412,40 @@ mod tests {
         assert!(others.iter().all(|image| size_of(image).is_none()), "{others:x?}");
     }
 
+    /// All is read that stands in front of the size, up to a megabyte.
+    #[test]
+    fn a_size_may_stand_far_behind() {
+        let jpeg = |between: usize| {
+            let mut image = vec![0xFF, 0xD8];
+            let mut left = between;
+            while left > 0 {
+                let size = left.min(0xFFFF);
+                image.extend([0xFF, 0xE1]);
+                image.extend(u16::try_from(size).unwrap().to_be_bytes());
+                image.resize(image.len() + size - 2, 0);
+                left -= size;
+            }
+            image.extend([0xFF, 0xC0, 0, 17, 8, 1, 0xE0, 2, 0x80]);
+            image.resize(image.len() + 99, 0);
+            base64(&image)
+        };
+        for between in [0, 9, 3_000, 50_000, HEADER_MAX - 99] {
+            assert_eq!(Some((640, 480)), size_of_base64(&jpeg(between)), "{between}");
+        }
+        assert_eq!(None, size_of_base64(&jpeg(HEADER_MAX + 9)));
+    }
+
+    /// No base64 has a length that leaves one over, without its padding.
+    #[test]
+    fn lengths_that_no_base64_has() {
+        for length in 5_000..5_008 {
+            let data = format!("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHg{}", "A".repeat(length - 32));
+            let expected = (length % 4 != 1).then_some((640, 480));
+            assert_eq!(expected, size_of_base64(&data));
+            assert_eq!(expected, size_of_base64(&format!("{data}==")));
+        }
+    }
+
     #[test]
     fn what_is_known_of_an_image_is_shown() {
         let image = Image::url("https://example.com/tea.png");
@@ -429,5 +467,16 @@ mod tests {
         ] {
             assert_eq!(bytes, decode(data.as_bytes(), padding).as_deref(), "{data}");
         }
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let encode = |three: &[u8]| -> String {
+            let bits = three.iter().fold(0, |bits, &byte| bits << 8 | usize::from(byte));
+            let bits = bits << (8 * (3 - three.len()));
+            let digit = |at: usize| char::from(letters[bits >> (18 - 6 * at) & 63]);
+            (0..=three.len()).map(digit).collect()
+        };
+        bytes.chunks(3).map(encode).collect()
     }
 }

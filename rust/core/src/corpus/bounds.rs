@@ -143,3 +143,83 @@ fn least(model: &Model, starts: u32, chars: u32) -> u32 {
 fn capped(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(EXACT).min(EXACT - 1)
 }
+
+#[cfg(all(test, feature = "cl100k", feature = "o200k"))]
+mod tests {
+    use budgeteer_vocab::Encoding;
+
+    use super::*;
+
+    const STARTS: [u32; 3] = [4, 0, 9];
+    const CHARS: [u32; 3] = [10, 0, 30];
+
+    fn o200k() -> Tokenizer {
+        Encoding::O200k.into()
+    }
+
+    fn told(bounds: &Bounds) -> Vec<(u32, bool)> {
+        let told: Vec<_> =
+            (0..bounds.len()).map(|index| (bounds.get(index), bounds.is_exact(index))).collect();
+        assert!(bounds.iter().eq(told.iter().map(|(bound, _)| *bound)));
+        told
+    }
+
+    #[test]
+    fn a_bound_becomes_the_count() {
+        let all = AllBounds::default();
+        let bounds = all.of(&o200k(), &STARTS, &CHARS);
+        let at_first = told(&bounds);
+        let least = |at: usize| {
+            let least = o200k().model().least(|| STARTS[at] as usize, || CHARS[at] as usize);
+            (u32::try_from(least).expect("a small number"), false)
+        };
+        assert_eq!([0, 1, 2].map(least), *at_first);
+        assert!(at_first[0].0 > 0);
+
+        let copy = Bounds::clone(&bounds);
+        bounds.set(1, 7);
+        bounds.set(2, u64::MAX);
+        assert_eq!([at_first[0], (7, true), (EXACT - 1, true)], *told(&bounds));
+        assert_eq!(at_first, told(&copy));
+        let stored = Bounds::of_stored(bounds.stored());
+        assert_eq!(told(&bounds), told(&stored));
+
+        all.forget(1, STARTS[1], CHARS[1]);
+        assert_eq!([at_first[0], at_first[1], (EXACT - 1, true)], *told(&bounds));
+    }
+
+    #[test]
+    fn what_is_known_stays_as_a_corpus_grows() {
+        let all = AllBounds::default();
+        let bounds = all.of(&o200k(), &STARTS[..2], &CHARS[..2]);
+        bounds.set(0, 5);
+        assert!(Arc::ptr_eq(&bounds, &all.of(&o200k(), &STARTS[..2], &CHARS[..2])));
+        let other = all.of(&Encoding::Cl100k.into(), &STARTS, &CHARS);
+        assert!(!other.is_exact(0));
+
+        let names = |count| all.stored(count).iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert_eq!((vec!["o200k_base"], vec!["cl100k_base"]), (names(2), names(3)));
+        let longer = all.of(&o200k(), &STARTS, &CHARS);
+        assert_eq!([(5, true), told(&bounds)[1], told(&other)[2]], *told(&longer));
+        assert_eq!(vec!["o200k_base", "cl100k_base"], names(3));
+
+        let copy = all.clone();
+        longer.set(1, 3);
+        assert!(!copy.of(&o200k(), &STARTS, &CHARS).is_exact(1));
+        assert!(all.of(&o200k(), &STARTS, &CHARS).is_exact(1));
+    }
+
+    #[test]
+    fn the_tokenizers_that_came_last_are_kept() {
+        let all = AllBounds::default();
+        for _ in 0..2 {
+            for &encoding in Encoding::ALL {
+                all.of(&encoding.into(), &STARTS, &CHARS);
+            }
+        }
+        let mut names: Vec<_> = Encoding::ALL.iter().rev().map(|one| one.name()).collect();
+        names.truncate(MOST);
+        let all = all.each();
+        assert!(names.into_iter().eq(all.iter().map(|(tokenizer, _)| tokenizer.name())));
+    }
+}
