@@ -498,3 +498,43 @@ fn files_for_python_are_written() {
     std::fs::remove_file(path).unwrap();
     assert_eq!(std::fs::read(case("rust.corpus")).unwrap(), found);
 }
+
+/// A corpus remembers the scores and times of its chunks, until they change.
+#[test]
+fn what_chunks_were_asked_once_is_asked_again_when_they_change() {
+    let chunk = |id: &str, score: f64, mtime: f64| {
+        let chunk = Chunk::new(format!("Tea of {id}.")).id(id).score(score);
+        Chunk { mtime, ..chunk }
+    };
+    let mut corpus = Corpus::new([chunk("a", 0.1, 3.0), chunk("b", 0.2, 2.0)]);
+    let order = |corpus: &Corpus<Chunk>, ranking: Ranking| {
+        let packing = Packer::new(100).ranking(ranking).pack_corpus("", corpus).unwrap();
+        let ids = packing.kept.iter().map(|kept| corpus.get(kept.index).unwrap().id.as_deref());
+        ids.collect::<Option<String>>()
+    };
+    let assert_orders = |corpus: &Corpus<Chunk>, by_score: &str, by_time: &str| {
+        for (ranking, expected) in [(Ranking::Score, by_score), (Ranking::Recency, by_time)] {
+            assert_eq!(Some(expected), order(corpus, ranking).as_deref());
+        }
+    };
+    assert_orders(&corpus, "ba", "ab");
+    corpus.append([chunk("c", 0.15, 2.5)]);
+    assert_orders(&corpus, "bca", "acb");
+    corpus.replace([chunk("a", 0.9, 0.5)]).unwrap();
+    assert_orders(&corpus, "abc", "cba");
+    corpus.remove(["b"]).unwrap();
+    assert_orders(&corpus, "ac", "ca");
+}
+
+#[test]
+fn an_index_has_figures() {
+    let texts = ["Green tea.", "t\u{e9}", ""];
+    let corpus = Corpus::new(texts);
+    assert_eq!((3, 12), (corpus.index().len(), corpus.index().total_chars()));
+    assert_eq!([Some(&texts[1]), None], [1, 3].map(|index| corpus.get(index)));
+    // Three words, each with a place in the table and a list.
+    let bytes = corpus.index().postings_bytes();
+    assert!((3 * 4..1_000).contains(&bytes), "{bytes}");
+    let more = Corpus::new((0..500).map(|at| format!("word{at} tea"))).index().postings_bytes();
+    assert!(more > 500 * 8, "{more}");
+}

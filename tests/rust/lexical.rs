@@ -289,6 +289,21 @@ fn statistics_of_a_collection_score_its_parts() {
     assert_eq!(scores(0, 0), scores(0, 99));
 }
 
+/// Words that were cut or left out in different ways do not add up.
+#[test]
+fn statistics_of_different_words_are_not_merged() {
+    let english = Stemming::of("english");
+    let of = |stemming, stopwords| Statistics::new(stemming, stopwords, 1, 1, []).unwrap();
+    let plain = || of(None, Stopwords::none());
+    let others = [of(english, Stopwords::none()), of(None, Stopwords::of("english").unwrap())];
+    for other in others {
+        let error = Statistics::merged([plain(), other]).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+    }
+    assert_eq!(2, Statistics::merged([plain(), plain()]).unwrap().chunks());
+    assert!(Statistics::merged([]).is_err());
+}
+
 /// The fusion that its authors published.
 #[test]
 fn reciprocal_ranks_have_their_parameters() {

@@ -343,6 +343,7 @@ mod tests {
     /// Every method gives the same to the bit, for every size and number.
     #[test]
     fn methods_agree() {
+        assert_eq!(Some(&Method::Portable), Method::available().first());
         for dimensions in [1, 2, 7, 8, 9, 16, 31, 100, 1536] {
             let query = noise(dimensions);
             for rows in 0..11 {
