@@ -366,6 +366,7 @@ mod tests {
         struct Read(Arc<Mapped>);
 
         impl Document for Read {
+            #[allow(clippy::unnecessary_literal_bound)] // as the trait has it
             fn text(&self) -> &str {
                 "Green tea"
             }

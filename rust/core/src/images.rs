@@ -383,7 +383,7 @@ mod tests {
             image
         };
         // Bits beside those of the size are set, too.
-        let lossless = (1_u32 << 31 | 479 << 14 | 639).to_le_bytes();
+        let lossless = ((1_u32 << 31) + (479 << 14) + 639).to_le_bytes();
         let lossy = [[0x80, 0x42], [0xE0, 0xC1]].concat();
         let sizes = [0x7F, 2, 0, 0xDF, 1, 0];
         let frame = [0xFF, 0xC2, 0, 17, 8, 1, 0xE0, 2, 0x80];

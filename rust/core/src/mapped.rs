@@ -184,7 +184,7 @@ mod tests {
         };
         let damaged = Err("the file is damaged".to_owned());
         let good = 3 * BLOCK..3 * BLOCK + 9;
-        assert_eq!((vec![9], Ok(())), told(2 * BLOCK, &[good.clone()]));
+        assert_eq!((vec![9], Ok(())), told(2 * BLOCK, std::slice::from_ref(&good)));
         let bad = 2 * BLOCK + 7..2 * BLOCK + 8;
         let twice = [bad.clone(), good.clone(), bad.clone()];
         assert_eq!((vec![0, 9, 0], damaged.clone()), told(2 * BLOCK, &twice));
