@@ -178,6 +178,25 @@ impl Chunk {
         Self { text: text.into(), ..Self::default() }
     }
 
+    /// Returns a chunk with the fields of `document`.
+    pub(crate) fn of(document: &impl Document) -> Self {
+        let (kind, id) = document.tag();
+        let (authority, priority) = document.standing();
+        Self {
+            text: document.text().to_owned(),
+            title: document.title().to_owned(),
+            id: id.map(str::to_owned),
+            kind: Some(kind).filter(|kind| *kind != DEFAULT_KIND).map(str::to_owned),
+            source: document.source().to_owned(),
+            position: document.position(),
+            metadata: document.metadata().to_owned(),
+            authority: authority.map(str::to_owned),
+            priority,
+            score: document.score(),
+            mtime: document.mtime(),
+        }
+    }
+
     /// Sets the title.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
@@ -333,31 +352,12 @@ impl Batch for Documents<'_> {
 mod tests {
     use super::*;
 
-    /// Returns what a document says of itself.
-    fn told(document: &impl Document) -> Chunk {
-        let (kind, id) = document.tag();
-        let (authority, priority) = document.standing();
-        Chunk {
-            text: document.text().to_owned(),
-            title: document.title().to_owned(),
-            id: id.map(str::to_owned),
-            kind: Some(kind.to_owned()),
-            source: document.source().to_owned(),
-            position: document.position(),
-            metadata: document.metadata().to_owned(),
-            authority: authority.map(str::to_owned),
-            priority,
-            score: document.score(),
-            mtime: document.mtime(),
-        }
-    }
-
     #[test]
     fn a_reference_says_what_its_document_says() {
         let chunk = Chunk::new("Green tea").title("Tea").id("7").kind("note").source("tea.md");
         let chunk = chunk.metadata("{}").authority("host").priority(2.5).score(0.5);
         let chunk = Chunk { position: Some(3.5), mtime: 4.5, ..chunk };
-        assert_eq!(chunk, told(&&chunk));
+        assert_eq!(chunk, Chunk::of(&&chunk));
     }
 
     /// It may be read from a file, which only a document of a corpus is.
@@ -388,8 +388,9 @@ mod tests {
     #[test]
     fn a_text_says_nothing_of_itself() {
         let text = "Green tea";
-        assert_eq!(Chunk::new(text).kind(DEFAULT_KIND), told(&text));
-        assert_eq!(told(&Chunk::new(text)), told(&text.to_owned()));
+        assert_eq!(DEFAULT_KIND, text.tag().0);
+        assert_eq!(Chunk::new(text), Chunk::of(&text));
+        assert_eq!(Chunk::new(text), Chunk::of(&text.to_owned()));
         assert!(text.record().is_none() && text.file().is_none());
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Corpus;
-use crate::chunk::{Chunk, DEFAULT_KIND, Document};
+use crate::chunk::{Chunk, Document};
 use crate::rank::sort_descending;
 use crate::score::keyword_scores;
 
@@ -274,32 +274,13 @@ impl fmt::Debug for ChunkRetriever {
 impl<D: Document + Send + Sync> Retriever for Corpus<D> {
     fn retrieve(&self, query: &str, limit: usize) -> Result<Vec<Chunk>, BoxError> {
         let best = self.best(query, limit).into_iter();
-        let best = best.map(|(at, score)| chunk_of(&self.chunks()[at]).score(score)).collect();
+        let best = best.map(|(at, score)| Chunk::of(&self.chunks()[at]).score(score)).collect();
         self.check()?;
         Ok(best)
     }
 
     fn name(&self) -> &'static str {
         "Corpus"
-    }
-}
-
-/// Returns a chunk with the fields of `document`.
-fn chunk_of(document: &impl Document) -> Chunk {
-    let (kind, id) = document.tag();
-    let (authority, priority) = document.standing();
-    Chunk {
-        text: document.text().to_owned(),
-        title: document.title().to_owned(),
-        id: id.map(str::to_owned),
-        kind: Some(kind).filter(|kind| *kind != DEFAULT_KIND).map(str::to_owned),
-        source: document.source().to_owned(),
-        position: document.position(),
-        metadata: document.metadata().to_owned(),
-        authority: authority.map(str::to_owned),
-        priority,
-        score: document.score(),
-        mtime: document.mtime(),
     }
 }
 
