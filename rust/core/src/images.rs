@@ -371,8 +371,7 @@ mod tests {
         assert_eq!(Some(b"\xfb\xef\xbe".to_vec()), from_base64("++++/w==", 6));
     }
 
-    /// The size stands in the first bytes; what is cut off in front of it has
-    /// none.
+    /// An image that ends within its size has none.
     #[test]
     fn sizes_of_each_kind() {
         let webp = |kind: &[u8], at: usize, size: &[u8], length: usize| {

@@ -108,6 +108,7 @@ pub(crate) fn share<W: Send, T, R: Send>(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
     use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
     use std::time::{Duration, Instant};
@@ -141,9 +142,21 @@ mod tests {
         assert_eq!(0, extra(0).count());
     }
 
-    /// It has none of the threads that its parent was running.
+    /// It has none of the threads that its parent was running. That is tested in
+    /// a process of its own, as other tests have permits meanwhile.
     #[test]
     fn a_forked_child_is_given_threads() {
+        const ALONE: &str = "BUDGETEER_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let program = std::env::current_exe().expect("it has a path");
+            let name = "threads::tests::a_forked_child_is_given_threads";
+            let mut command = Command::new(program);
+            let done = command.args(["--exact", name]).env(ALONE, "1").output();
+            let done = done.expect("it starts");
+            let said = String::from_utf8_lossy(&done.stdout);
+            assert!(done.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
         let most = limit() - 1;
         let parents = wait_for(usize::MAX, most);
         AT_WORK.lock().expect("no thread panics with it").0 = 0;

@@ -154,10 +154,14 @@ mod tests {
     }
 
     proptest! {
-        /// A chunk is worth a look if it is small, of unknown size, or may repeat a kept text.
+        /// A chunk is worth a look if it is small, of unknown size, or may repeat
+        /// a kept text.
         #[test]
         fn finds_small_chunks_and_repeats(
-            chunks in prop::collection::vec((prop::sample::select(vec![0, 4, 5, 6, u32::MAX]), prints()), 0..20),
+            chunks in prop::collection::vec(
+                (prop::sample::select(vec![0, 4, 5, 6, u32::MAX]), prints()),
+                0..20,
+            ),
             kept in prop::collection::vec(prints(), 0..4),
             has_prints: bool,
             count in 0_u32..21,
@@ -189,7 +193,10 @@ mod tests {
         }
 
         #[test]
-        fn fingerprints_are_told_apart(kept in prop::collection::vec(prints(), 0..9), other in prints()) {
+        fn fingerprints_are_told_apart(
+            kept in prop::collection::vec(prints(), 0..9),
+            other in prints(),
+        ) {
             let prints = Prints::new(kept.clone());
             prop_assert_eq!(kept.contains(&other), prints.has(other));
             prop_assert!(prints.may_have(other) || !kept.contains(&other));
