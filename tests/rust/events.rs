@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use budgeteer::service::{BoxError, ChunkRetriever, LlmSettings, Named, RetrievalService};
 use budgeteer::window::{ModelLimits, Negotiator, model_limits};
-use budgeteer::{Chunk, ErrorKind, Estimate, Overflow, Packer, Ranking};
+use budgeteer::{Chunk, Dedupe, ErrorKind, Estimate, Overflow, Packer, Ranking};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -252,6 +252,29 @@ fn nothing_found_is_said() {
 
     let [(Level::DEBUG, told)] = &*events else { panic!("{events:?}") };
     assert!(told.contains("message=retrieval: nothing was found "), "{told}");
+}
+
+/// Where all chunks fit it is said, and where some are only alike, or none is worth
+/// its place.
+#[test]
+fn all_that_fits_is_said() {
+    let retriever = |_: &str, _: usize| Ok::<_, BoxError>(vec![Chunk::new("tea").score(0.5); 2]);
+    for (packer, kept, dropped) in [
+        (Packer::new(100), 1, 1),
+        (Packer::new(100).dedupe(Dedupe::Off), 2, 0),
+        (Packer::new(100).min_score(0.9), 0, 2),
+    ] {
+        let events = events(|| {
+            let packer = packer.ranking(Ranking::Score);
+            let service = RetrievalService::new(retriever, settings(1_750)).unwrap();
+            service.packer(packer).retrieve("q").unwrap();
+        });
+
+        let [(Level::DEBUG, told)] = &*events else { panic!("{events:?}") };
+        assert!(told.contains("message=retrieval: everything fits "), "{told}");
+        let figures = format!("chunks.kept={kept} chunks.cut=0 chunks.dropped={dropped} ");
+        assert!(told.contains(&figures), "{told}");
+    }
 }
 
 /// Settings that leave nothing for any query give a warning when they are set.

@@ -53,7 +53,7 @@ impl Tokenizer {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let file = file_of(path);
-        let content = read(&file).map_err(|error| Error::io_at(&file, &error))?;
+        let content = read(&file, MOST_BYTES).map_err(|error| Error::io_at(&file, &error))?;
         Self::parse(&path.to_string_lossy(), &content)
     }
 
@@ -95,12 +95,13 @@ fn file_of(path: &Path) -> Cow<'_, Path> {
     Cow::Owned(found.or_else(ranks).unwrap_or(first))
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+/// Returns the content of a file of at most `most` bytes.
+fn read(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    let size = file.metadata()?.len().min(MOST_BYTES);
+    let size = file.metadata()?.len().min(most);
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    file.take(MOST_BYTES + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > MOST_BYTES {
+    file.take(most + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
         return Err(std::io::ErrorKind::FileTooLarge.into());
     }
     Ok(content)
@@ -116,4 +117,29 @@ fn damaged(what: &str) -> Error {
 #[cold]
 fn unknown(step: &str) -> Error {
     Error::tokenizer(format!("the tokenizer has a step that cannot be counted exactly: {step}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/count/files.rs");
+        let size = path.metadata().expect("it is there").len();
+        for most in [size, size + 1, MOST_BYTES] {
+            let content = read(&path, most).expect("it is small enough");
+            assert_eq!(size, content.len() as u64);
+        }
+        let error = read(&path, size - 1).expect_err("it is too large");
+        assert_eq!(std::io::ErrorKind::FileTooLarge, error.kind());
+    }
+
+    #[test]
+    fn the_content_tells_which_file_it_is() {
+        let error = |content: &[u8]| Tokenizer::parse("", content).expect_err("no one").to_string();
+        assert!(error(b"dGVh 0\nIA== 1\n").contains("which has 2 ranks"));
+        assert!(error(b"\xEF\xBB\xBF {").contains("it is no tokenizer.json"));
+        assert!(error(b"tea 0").contains("neither a tokenizer.json"));
+    }
 }

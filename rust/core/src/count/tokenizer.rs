@@ -401,3 +401,147 @@ impl fmt::Debug for Model {
         formatter.debug_struct("Model").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, feature = "cl100k", feature = "gemma4"))]
+mod tests {
+    use std::hash::{BuildHasher as _, RandomState};
+
+    use super::*;
+
+    /// Returns a tokenizer of bytes alone.
+    fn of_bytes(split: Split, normal: Normal, prefix: Prefix) -> Tokenizer {
+        let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("it is below 256"));
+        let vocabulary = Vocabulary::from_merges(&singles, Vec::new(), Vec::new(), Vec::new());
+        let vocabulary = vocabulary.expect("there are no merges");
+        Tokenizer::new(Model::new("bytes".to_string(), vocabulary, split, normal, prefix))
+    }
+
+    fn is_safe_split(tokenizer: &Tokenizer, before: char, behind: char) -> bool {
+        tokenizer.model().is_safe_split(before.into(), behind.into())
+    }
+
+    #[test]
+    fn clones_are_equal_and_what_is_read_twice_is_not() {
+        let hasher = RandomState::new();
+        let hash = |tokenizer: &Tokenizer| hasher.hash_one(tokenizer);
+        let new = || of_bytes(Split::Gpt2, Normal::As, Prefix::No);
+        let (one, other) = (new(), new());
+        assert_eq!(one, one.clone());
+        assert_eq!(hash(&one), hash(&one.clone()));
+        assert_ne!(one, other);
+        assert_ne!(hash(&one), hash(&other));
+    }
+
+    #[test]
+    fn debug_shows_the_name() {
+        let tokenizer = of_bytes(Split::Gpt2, Normal::As, Prefix::No);
+        assert_eq!("Tokenizer(\"bytes\")", format!("{tokenizer:?}"));
+        assert_eq!("Model { name: \"bytes\", .. }", format!("{:?}", tokenizer.model()));
+    }
+
+    #[test]
+    fn a_text_can_be_split_between_words() {
+        let cl100k = Tokenizer::from(Encoding::Cl100k);
+        let gpt2 = of_bytes(Split::Gpt2, Normal::As, Prefix::No);
+        for tokenizer in [&cl100k, &gpt2] {
+            assert!(is_safe_split(tokenizer, 'a', ' '));
+            assert!(!is_safe_split(tokenizer, 'a', 'b'));
+            assert!(!is_safe_split(tokenizer, ' ', 'a'));
+        }
+    }
+
+    #[test]
+    fn no_text_can_be_split_at_half_a_character() {
+        let model = Tokenizer::from(Encoding::Cl100k);
+        let model = model.model();
+        for surrogate in [0xD800, 0xDBFF, 0xDC00, 0xDFFF] {
+            assert!(!model.is_safe_split('a'.into(), surrogate));
+            assert!(!model.is_safe_split(surrogate, ' '.into()));
+        }
+        // Letters on both sides of them.
+        for letter in ['\u{d7a3}', '\u{f900}', '\u{5800}'] {
+            assert!(model.is_safe_split(letter.into(), ' '.into()), "{letter:?}");
+        }
+    }
+
+    #[test]
+    fn no_text_can_be_split_where_more_is_changed_than_its_parts() {
+        let normal = of_bytes(Split::Gpt2, Normal::Nfc, Prefix::No);
+        assert!(is_safe_split(&normal, 'a', ' '));
+        assert!(!is_safe_split(&normal, ' ', '\u{301}'));
+        for prefix in [Prefix::Always, Prefix::Missing] {
+            let prefixed = of_bytes(Split::Gpt2, Normal::As, prefix);
+            assert!(!is_safe_split(&prefixed, 'a', ' '));
+        }
+        #[cfg(feature = "files")]
+        {
+            let patterns = Patterns::new(&["a"]).expect("it is one");
+            let patterns = of_bytes(Split::Patterns(patterns), Normal::As, Prefix::No);
+            assert!(!is_safe_split(&patterns, 'a', ' '));
+        }
+        #[cfg(feature = "claude")]
+        assert!(!is_safe_split(&Tokenizer::from(Claude::V3), 'a', ' '));
+    }
+
+    #[test]
+    fn a_text_can_be_split_where_no_merge_goes_across() {
+        let gemma4 = Tokenizer::from(Encoding::Gemma4);
+        let merging = gemma4.model().merging().expect("it merges");
+        assert!(is_safe_split(&gemma4, 'a', ' '));
+        assert!(!is_safe_split(&gemma4, 'a', 'b'));
+        // This becomes a space, which joins what is behind it.
+        assert!(!is_safe_split(&gemma4, 'a', '\u{2581}'));
+        assert!(!is_safe_split(&gemma4, '\u{2581}', ' '));
+        assert!(keeps_starts(merging.bpe.vocabulary()));
+        assert!(longest(merging.bpe.vocabulary()) > 15);
+    }
+
+    #[test]
+    fn ends_are_found_before_normalizing() {
+        let stop = AtomicBool::new(false);
+        let end = |normal: Normal, prefix, text: &str, end| {
+            let tokenizer = of_bytes(Split::Gpt2, normal, prefix);
+            let merging = tokenizer.model().merging().expect("it merges");
+            let normal = merging.normalized(text.as_bytes(), &stop);
+            merging.end_before_normalizing(text.as_bytes(), &normal, end, &stop)
+        };
+        assert_eq!(3, end(Normal::As, Prefix::No, "a tea", 3));
+        assert_eq!(2, end(Normal::As, Prefix::Always, "a tea", 3));
+        assert_eq!(0, end(Normal::As, Prefix::Always, "a tea", 0));
+        // Two characters of three bytes become one of two.
+        assert_eq!(3, end(Normal::Nfc, Prefix::No, "e\u{301}a", 2));
+        assert_eq!(4, end(Normal::Nfc, Prefix::No, "e\u{301}a", 3));
+        assert_eq!(3, end(Normal::Nfc, Prefix::Always, "e\u{301}a", 3));
+    }
+
+    #[test]
+    fn starts_and_lengths_are_those_of_the_tokens() {
+        let singles = std::array::from_fn(|byte| u8::try_from(byte).expect("it is below 256"));
+        let of = |parts: &[(char, char)], wholes: &[&str]| {
+            let parts = parts.iter().map(|&(left, right)| (left.into(), right.into())).collect();
+            let wholes = wholes.iter().map(|whole| whole.as_bytes().into()).collect();
+            Vocabulary::from_merges(&singles, parts, wholes, Vec::new()).expect("they are short")
+        };
+        assert_eq!(1, longest(&of(&[], &[])));
+        assert_eq!(2, longest(&of(&[('a', 'b')], &[])));
+        assert_eq!(5, longest(&of(&[('a', 'b')], &["green", "tea"])));
+        assert!(keeps_starts(&of(&[('a', 'b'), (' ', 'a')], &[])));
+        assert!(!keeps_starts(&of(&[('a', ' ')], &[])));
+        let pieces = |parts: &[(char, char)]| {
+            let vocabulary = of(parts, &[]);
+            let split = Split::Pieces(Pieces::new(&vocabulary));
+            Model::new(String::new(), vocabulary, split, Normal::As, Prefix::No)
+        };
+        assert_eq!(7, pieces(&[('a', 'b')]).least(|| 7, || 8));
+        assert_eq!(4, pieces(&[('a', ' ')]).least(|| 7, || 8));
+        assert!(pieces(&[]).is_exact());
+        assert!(Tokenizer::from(Encoding::Cl100k).is_exact());
+        #[cfg(feature = "claude")]
+        {
+            let claude = Tokenizer::from(Claude::V3);
+            assert!(!claude.is_exact());
+            assert!(!claude.model().is_exact());
+            assert_eq!(0, claude.model().least(|| 7, || 8));
+        }
+    }
+}

@@ -284,3 +284,142 @@ pub(super) fn without_middle(
     cut.extend_from_slice(&text[tail.byte..]);
     (cut, tail.written - head.written)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clusters(text: &str, escaped: bool, room: usize) -> Clusters {
+        Clusters::new(text.as_bytes(), escaped, room, &AtomicBool::new(false))
+    }
+
+    /// Returns every place in a text where a cluster ends.
+    fn all(text: &str, has_escapes: bool) -> Vec<Place> {
+        let stop = &AtomicBool::new(false);
+        let reader = Reader { text: text.as_bytes(), has_escapes, stop };
+        reader.places(Place::default(), text.len())
+    }
+
+    fn figures(place: Place) -> [usize; 3] {
+        [place.written, place.byte, place.read]
+    }
+
+    /// Long texts in which places are looked for at both ends alone.
+    fn long() -> Vec<(String, bool)> {
+        let repeated =
+            |part: &str, escaped: bool| (part.repeat(9_000 / part.len() + 9_000), escaped);
+        vec![
+            repeated("\u{447}\u{430}\u{439} ", false),
+            repeated("\u{8336}e\u{301}\u{1f468}\u{200d}\u{1f469}ab", false),
+            repeated("tea\\n\\u00e9\\\\ and milk, and sugar", true),
+            repeated("\\ud83c\\udf75 tea\u{e9} with a long line", true),
+            repeated(
+                "\u{447}\u{430}\u{439}\u{43d}\u{438}\u{43a}\\t\u{438} \u{43c}\u{435}\u{434}",
+                true,
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_ends_of_a_long_text_have_the_places_of_the_whole() {
+        for (text, escaped) in long() {
+            let bytes = text.as_bytes();
+            let (found, all) = (clusters(&text, escaped, 100), all(&text, escaped));
+            let size = all.last().expect("it has an end").written;
+            let Places::At(head, Some(tail)) = &found.places else { panic!("both ends are") };
+            let (first, last) = (head[head.len() - 1], tail[0]);
+            // Only little more is looked at than is needed.
+            assert!((LEAST_REACH..LEAST_REACH + 100).contains(&first.written), "{first:?}");
+            assert!((LEAST_REACH..2 * LEAST_REACH + 9_000).contains(&(size - last.written)));
+            assert!(first.byte < last.byte);
+            for at in 0..=LEAST_REACH {
+                let expected = all[all.partition_point(|place| place.written <= at) - 1];
+                assert_eq!(figures(expected), figures(found.last(bytes, at)), "{at}");
+                let at = size - at;
+                let expected = all[all.partition_point(|place| place.written < at)];
+                assert_eq!(figures(expected), figures(found.next(bytes, at)), "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_looked_at_as_a_whole() {
+        let text = "\u{447}".repeat(LEAST_REACH);
+        let found = clusters(&text, false, 100);
+        assert!(matches!(&found.places, Places::At(all, None) if all.len() == LEAST_REACH + 1));
+        assert!(found.are_enough_for(usize::MAX));
+        let text = "\u{447}".repeat(3 * LEAST_REACH);
+        let found = clusters(&text, false, 100);
+        assert!(matches!(&found.places, Places::At(_, Some(_))));
+        assert!(found.are_enough_for(LEAST_REACH) && !found.are_enough_for(LEAST_REACH + 1));
+        let found = clusters(&text, false, LEAST_REACH);
+        assert!(found.are_enough_for(2 * LEAST_REACH));
+        // A long text without two plain characters side by side.
+        let text = "\u{1f469}\u{200d}".repeat(2 * LEAST_REACH);
+        assert!(matches!(&clusters(&text, false, 1).places, Places::At(_, None)));
+    }
+
+    #[test]
+    fn plain_ascii_ends_everywhere_but_within_a_line_end() {
+        let found = clusters("a\r\nb\\n", false, 100);
+        assert!(matches!(found.places, Places::Bytes) && found.are_enough_for(usize::MAX));
+        let text = b"a\r\nb\\n";
+        assert_eq!([0, 1, 1, 3, 4], [0, 1, 2, 3, 4].map(|at| found.last(text, at).byte));
+        assert_eq!([0, 1, 3, 3, 4], [0, 1, 2, 3, 4].map(|at| found.next(text, at).written));
+        assert!(matches!(clusters("a\\n", true, 100).places, Places::At(_, None)));
+        assert!(matches!(clusters("a\n", true, 100).places, Places::Bytes));
+    }
+
+    #[test]
+    fn what_is_stopped_has_no_places() {
+        let text = "\u{447}".repeat(100);
+        let found = Clusters::new(text.as_bytes(), false, 9, &AtomicBool::new(true));
+        assert!(matches!(found.places, Places::Bytes));
+    }
+
+    #[test]
+    fn all_of_a_text_is_read() {
+        let text = "\u{447}".repeat(2 * LOOK + 1);
+        assert_eq!(2 * LOOK + 2, all(&text, false).len());
+    }
+
+    #[test]
+    fn two_plain_characters_are_a_pair_behind_enough_of_them() {
+        let stop = &AtomicBool::new(false);
+        let pair = |text: &str, has_escapes, byte, from| {
+            Reader { text: text.as_bytes(), has_escapes, stop }.is_pair(byte, from)
+        };
+        let text = "a".repeat(40);
+        assert_eq!([false, true, true], [12, 13, 20].map(|byte| pair(&text, false, byte, 0)));
+        assert_eq!([false, true], [17, 18].map(|byte| pair(&text, false, byte, 5)));
+        let text = "\u{447}".repeat(40);
+        assert_eq!([false, true, true], [12, 14, 40].map(|byte| pair(&text, true, byte, 0)));
+        let text = ["a".repeat(20), "\u{301}".into(), "b".repeat(20)].concat();
+        assert_eq!(
+            [true, false, false, true],
+            [19, 20, 22, 23].map(|byte| pair(&text, false, byte, 0))
+        );
+        let text = ["a".repeat(20), "\\n".into(), "b".repeat(20)].concat();
+        let places = [19, 20, 21, 36, 37].map(|byte| pair(&text, true, byte, 0));
+        assert_eq!([true, false, false, false, true], places);
+        assert!([19, 20, 21, 36, 37].iter().all(|&byte| pair(&text, false, byte, 0)));
+    }
+
+    #[test]
+    fn characters_that_join_nothing_are_plain() {
+        for char in " ~a\u{c0}\u{24f}\u{3b1}\u{400}\u{627}\u{3041}\u{30a1}\u{4e00}\u{ac00}".chars()
+        {
+            assert!(is_plain(char.into()), "{char:?}");
+        }
+        for char in "\r\n\t\u{7f}\u{ad}\u{300}\u{483}\u{64b}\u{200d}\u{1f469}\u{1100}".chars() {
+            assert!(!is_plain(char.into()), "{char:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_line_end_of_two_is_split() {
+        let text = b"\r\na\r\n";
+        let split = [0, 1, 2, 3, 4, 5].map(|at| splits_line_end(text, at));
+        assert_eq!([false, true, false, false, true, false], split);
+    }
+}

@@ -202,12 +202,8 @@ pub(super) fn overlaps<B: Batch, H: Host>(
     let mut numbers = Vec::new();
     let mut rest = chunks.as_slice();
     while !rest.is_empty() {
-        let mut chars = 0;
-        let last = rest.iter().position(|&chunk| {
-            chars += index.chars(chunk);
-            chars >= SLICE_CHARS
-        });
-        let (slice, behind) = rest.split_at(last.map_or(rest.len(), |last| last + 1));
+        let (count, chars) = slice_of(rest.iter().map(|&chunk| index.chars(chunk)), SLICE_CHARS);
+        let (slice, behind) = rest.split_at(count);
         rest = behind;
         let (numbers, scorer, scratch) = (&mut numbers, &scorer, &mut scratch);
         host.work(chars, move |_| {
@@ -256,8 +252,13 @@ fn in_slices<B: Batch, H: Host, S: Send, T, R: Send>(
     let most = SLICE_CHARS.saturating_mul(sharing.threads());
     let (mut from, mut done) = (0, Vec::new());
     while from < batch.len() {
-        let (to, chars) =
-            if total <= most { (batch.len(), total) } else { slice_from(batch, from, most) };
+        let rest = from..batch.len();
+        let (count, chars) = if total <= most {
+            (rest.len(), total)
+        } else {
+            slice_of(rest.map(|index| batch.text(index).chars()), most)
+        };
+        let to = from + count;
         let blocks = sharing.blocks(from..to).map(&mut block);
         let (readers, read) = (&mut *readers, &read);
         done.extend(host.work(chars, move |stop| share(readers, blocks, stop, read))?);
@@ -266,13 +267,32 @@ fn in_slices<B: Batch, H: Host, S: Send, T, R: Send>(
     Ok(done)
 }
 
-/// Returns where the slice of `most` code points that starts at `from` ends, and
-/// its code points.
-fn slice_from(batch: &impl Batch, from: usize, most: usize) -> (usize, usize) {
-    let mut chars = 0;
-    let last = (from..batch.len()).find(|&index| {
-        chars += batch.text(index).chars();
-        chars >= most
-    });
-    (last.map_or(batch.len(), |index| index + 1), chars)
+/// Returns how many texts of these lengths make a slice, which ends once it has
+/// `most` code points, and how many it has.
+fn slice_of(lengths: impl Iterator<Item = usize>, most: usize) -> (usize, usize) {
+    let (mut count, mut chars) = (0, 0);
+    for length in lengths {
+        count += 1;
+        chars += length;
+        if chars >= most {
+            break;
+        }
+    }
+    (count, chars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_ends_with_the_text_that_fills_it() {
+        let of = |lengths: &[usize], most| slice_of(lengths.iter().copied(), most);
+        assert_eq!((2, 7), of(&[3, 4, 5], 4));
+        assert_eq!((2, 7), of(&[3, 4, 5], 7));
+        assert_eq!((3, 12), of(&[3, 4, 5], 8));
+        assert_eq!((3, 12), of(&[3, 4, 5], 100));
+        assert_eq!((1, 9), of(&[9, 1], 1));
+        assert_eq!((0, 0), of(&[], 1));
+    }
 }

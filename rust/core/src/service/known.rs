@@ -56,6 +56,23 @@ mod tests {
     use crate::count::Scaled;
     use crate::{Encoding, Estimate};
 
+    #[test]
+    fn only_a_text_around_the_known_one_is_counted_by_it() {
+        let part = "Green tea. ".repeat(20);
+        let (count, exact) = (Encoding::O200k.count(&part), Encoding::O200k);
+        // A count that no text has shows what is taken from it.
+        let known = Known::new(&exact, &part, 1_000 + count);
+        assert_eq!(Some(1_000 + count), known.around(&part));
+        let more = [&*part, "Milk."].concat();
+        assert_eq!(Some(1_000 + exact.count(&more)), known.around(&more));
+        assert_eq!(None, known.around(&part[1..]));
+        assert_eq!(None, known.around(&["Milk. ", &part[..part.len() - 1]].concat()));
+        assert_eq!(None, Known::new(&exact, "", 0).around("Milk."));
+        assert_eq!(None, Known::new(&Estimate::Words, &part, count).around(&part));
+        assert!(known.is_exact());
+        assert!(!Known::new(&Estimate::Words, &part, count).is_exact());
+    }
+
     proptest! {
         /// What is known changes no count.
         #[test]

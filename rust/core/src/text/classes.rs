@@ -95,6 +95,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn first_bytes_tell_the_class_where_it_is_one() {
+        let classes = Classes::get();
+        let mut found = [const { Vec::new() }; 256];
+        for char in '\0'..=char::MAX {
+            let lead = char.encode_utf8(&mut [0; 4]).as_bytes()[0];
+            let (class, size) = (classes.of(char.into()), char.len_utf8());
+            if !found[usize::from(lead)].contains(&(class, size)) {
+                found[usize::from(lead)].push((class, size));
+            }
+        }
+        for (found, (class, size)) in found.iter().zip(classes.leads) {
+            // Not all that could be known is.
+            assert!(size == 0 || *found == [(class, size.into())]);
+        }
+        for lead in [b'a', 0xC3, 0xD0, 0xE5] {
+            let known = classes.leads[usize::from(lead)].1;
+            assert_eq!(lead != 0xC3 && lead != 0xD0, known > 0, "{lead:#x}");
+        }
+    }
+
+    #[test]
     fn characters_are_classed_in_a_text_as_by_their_codes() {
         let classes = Classes::get();
         for &(first, last, class) in budgeteer_vocab::CLASSES {

@@ -177,3 +177,131 @@ impl Seen {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TokenCounter as _;
+    use crate::count::Exact;
+    use crate::count::tokenizer::{Model, Tokenizer};
+
+    /// Returns a vocabulary with these tokens and merges, each merge by its parts.
+    fn pieces(tokens: &'static str, merges: &[(&str, &str)]) -> Pieces<'static> {
+        let tokens: Vec<_> = tokens.split(' ').collect();
+        let place = |token: &str| {
+            let place = tokens.iter().position(|&other| other == token);
+            u32::try_from(place.expect(token)).expect("there are few")
+        };
+        let merges = merges
+            .iter()
+            .map(|(left, right)| [place(left), place(right), place(&[*left, right].concat())]);
+        Pieces { merges: Some(merges.collect()), tokens, runs: Vec::new() }
+    }
+
+    /// Returns how many tokens some texts have, or why there is no vocabulary.
+    fn counts(file: &Pieces<'_>, texts: &[&str]) -> Result<Vec<usize>, String> {
+        let read = read(file, Prefix::No).map_err(|error| error.to_string())?;
+        let exact = Exact::new(Tokenizer::new(Model::of_file("a file".to_string(), read)));
+        Ok(texts.iter().map(|text| exact.count(text)).collect())
+    }
+
+    #[test]
+    fn a_run_is_of_one_character() {
+        let runs = ["\u{2581}", "\u{2581}\u{2581}\u{2581}", "\n\n", "\t", "\r\r"];
+        assert_eq!([(0, 1), (0, 3), (1, 2), (2, 1), (3, 2)], runs.map(run));
+        for token in ["", "a", "aa", " ", "\u{2581} ", "\n\t", "\u{2581}a", "\r\n"] {
+            assert_eq!((0, 0), run(token), "{token:?}");
+        }
+    }
+
+    #[test]
+    fn characters_merge_in_the_order_of_the_merges() {
+        let file = pieces(
+            "\u{2581} a b \u{e9} ab \u{2581}a \u{e9}b",
+            &[("\u{2581}", "a"), ("a", "b"), ("\u{e9}", "b")],
+        );
+        let texts = ["a", "ab", " ab", "\u{e9}b", "ba", "\u{e9}", "\u{e8}", "  ", "a\u{e9}b"];
+        assert_eq!(Ok(vec![1, 1, 2, 1, 2, 1, 2, 2, 2]), counts(&file, &texts));
+    }
+
+    #[test]
+    fn tokens_merge_in_their_order_where_there_are_no_merges() {
+        let tokens = vec!["\u{2581}", "a", "b", "bb", "ab"];
+        let file = Pieces { tokens, merges: None, runs: vec![(' ', 2), (' ', 3), ('\n', 2)] };
+        let texts = ["ab", "abb", "   ", "    ", "\n\n", "\n\n\n", "\t\t"];
+        assert_eq!(Ok(vec![1, 2, 1, 2, 1, 2, 2]), counts(&file, &texts));
+    }
+
+    #[test]
+    fn a_token_that_no_text_has_is_passed_over() {
+        let mut file = pieces("\u{2581} a \u{2581}a", &[("\u{2581}", "a")]);
+        file.tokens.extend([" ", " a"]);
+        file.merges = Some(vec![[3, 1, 4]]);
+        assert_eq!(Ok(vec![2]), counts(&file, &[" a"]));
+    }
+
+    #[test]
+    fn runs_merge_before_anything_else() {
+        let tokens = "\u{2581} \u{2581}\u{2581} \n \n\n a \u{2581}a";
+        let (spaces, lines) = (("\u{2581}", "\u{2581}"), ("\n", "\n"));
+        let word = ("\u{2581}", "a");
+        let file = pieces(tokens, &[spaces, word, lines]);
+        let texts = [" a", "  a", "   a", "\n\n\n", "  \n\n"];
+        assert_eq!(Ok(vec![1, 2, 2, 2, 2]), counts(&file, &texts));
+        let file = pieces(tokens, &[word, spaces, lines]);
+        let late = counts(&file, &[]).expect_err("the word merges first");
+        assert!(late.ends_with("runs of spaces or line ends that merge late"), "{late}");
+    }
+
+    #[test]
+    fn runs_of_some_lengths_are_refused() {
+        let three = ["\u{2581}", "\u{2581}\u{2581}\u{2581}"];
+        let file = Pieces { tokens: three.to_vec(), merges: None, runs: vec![(' ', 3)] };
+        let error = counts(&file, &[]).expect_err("no run of two");
+        assert!(error.ends_with("runs of spaces or line ends of some lengths only"), "{error}");
+        let of = |longest| {
+            let runs = (2..=longest).map(|length| ('\n', length)).collect();
+            Pieces { tokens: vec!["\u{2581}"], merges: None, runs }
+        };
+        let text = "\n".repeat(LONGEST_RUN + 1);
+        assert_eq!(Ok(vec![2]), counts(&of(LONGEST_RUN), &[&text]));
+        assert_eq!(Err(error), counts(&of(LONGEST_RUN + 1), &[]));
+    }
+
+    #[test]
+    fn runs_merge_with_nothing_else() {
+        let merges = [("\u{2581}", "\u{2581}"), ("\u{2581}\u{2581}", "a")];
+        let file = pieces("\u{2581} \u{2581}\u{2581} a \u{2581}\u{2581}a", &merges);
+        let error = counts(&file, &[]).expect_err("a run merges with a letter");
+        assert!(error.ends_with("with other characters"), "{error}");
+    }
+
+    #[test]
+    fn runs_merge_from_the_left() {
+        let check = |merges: &[(usize, usize)], others, longest| {
+            let merges = merges.iter().copied().zip(0..).collect();
+            Seen { lengths: Vec::new(), merges, others }.check(longest)
+        };
+        let error = |found: Result<(), Error>| found.expect_err("they do not").to_string();
+        for (merges, longest) in [
+            (&[(1, 1)][..], 2),
+            (&[(2, 1), (1, 1)], 3),
+            (&[(1, 1), (2, 1), (2, 2)], 4),
+            (&[(3, 1), (2, 1), (1, 1)], 4),
+        ] {
+            assert_eq!(Ok(()), check(merges, usize::MAX, longest));
+            assert_eq!(Ok(()), check(merges, 3, longest));
+        }
+        for (merges, longest) in [
+            (&[(1, 1)][..], 3),
+            (&[(1, 1), (2, 1)], 3),
+            // Only seen in eight of them.
+            (&[(2, 1), (1, 1), (1, 3), (3, 1)], 4),
+        ] {
+            let found = error(check(merges, usize::MAX, longest));
+            assert!(found.ends_with("that do not merge from the left"), "{found}");
+        }
+        assert!(error(check(&[(2, 1), (1, 1)], 0, 3)).ends_with("that merge late"));
+        assert!(error(check(&[(2, 1)], usize::MAX, 3)).ends_with("a run is never begun"));
+    }
+}

@@ -118,3 +118,73 @@ fn word(token: &[u8]) -> u128 {
 pub(super) fn too_many() -> Error {
     damaged("it has more than half a million tokens")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Returns tokens that are much alike, of up to 20 bytes.
+    fn alike() -> Vec<Vec<u8>> {
+        let mut tokens: HashSet<Vec<u8>> = HashSet::new();
+        for length in 1..=20 {
+            for byte in [0, b'a', 0x80, 0xFF] {
+                let token = vec![byte; length];
+                for at in 0..length {
+                    let mut other = token.clone();
+                    other[at] = b'b';
+                    tokens.insert(other);
+                }
+                tokens.insert(token);
+            }
+        }
+        tokens.into_iter().collect()
+    }
+
+    #[test]
+    fn each_token_is_found_at_its_place() {
+        let tokens = alike();
+        let tokens: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).collect();
+        let places = Places::new(&tokens).expect("they differ");
+        for (place, token) in (0..).zip(&tokens) {
+            assert_eq!(Some(place), places.find(token));
+        }
+        for token in [&b""[..], b"ac", b"aaaaaaaaaaaaaaac", b"aaaaaaaaaaaaaaaaaaaaa"] {
+            assert_eq!(None, places.find(token), "{token:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_token_is_a_number_of_its_own() {
+        let tokens = alike();
+        let mut seen = HashSet::new();
+        for token in &tokens {
+            let word = word(token);
+            assert_eq!(token.len() > 15, word == LONG, "{token:?}");
+            assert!(word == LONG || seen.insert(word), "{token:?}");
+        }
+        assert_ne!(LONG, word(b""));
+    }
+
+    #[test]
+    fn a_token_twice_is_refused() {
+        for token in [&b"a"[..], b"a long token, of many bytes"] {
+            let error = Places::new(&[token, b"b", token]).err().expect("it is twice there");
+            assert!(error.to_string().ends_with("it has a token twice"));
+        }
+    }
+
+    #[test]
+    fn joined_tokens_are_found_wherever_they_are() {
+        let tokens: [&[u8]; 5] = [b"aaa", b"a", b"aaaa", b"ab", b"aaaaaa"];
+        let places = Places::new(&tokens).expect("they differ");
+        for last in 0..5 {
+            assert_eq!(Some(2), places.find_joined(b"aaa", b"a", last));
+            assert_eq!(Some(3), places.find_joined(b"a", b"b", last));
+            assert_eq!(Some(4), places.find_joined(b"aaa", b"aaa", last));
+            assert_eq!(None, places.find_joined(b"b", b"a", last));
+            assert_eq!(None, places.find_joined(b"aa", b"ab", last));
+        }
+    }
+}

@@ -118,3 +118,50 @@ fn split_of(hash: u64, count: usize) -> Result<(Split, Normal), Error> {
 
 /// The pattern of Kimi K2, from its own code.
 const KIMI_PATTERN: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_has_a_token_and_its_rank() {
+        for content in ["dGVh 0", "dGVh 15\r\nIA== 7", "IA== 7\n\n"] {
+            assert!(is_one(content.as_bytes()), "{content:?}");
+        }
+        for content in ["", "\n", "dGVh", "dGVh ", " 0", "dGVh 0 1", "dGVh -1", "tea? 0", "dGV 0"] {
+            assert!(!is_one(content.as_bytes()), "{content:?}");
+        }
+        // With a space and a digit, one byte below four kilobytes; and with two digits at them.
+        let token = "dGVh".repeat(1_023);
+        assert!(is_one([&*token, " 10"].concat().as_bytes()));
+        assert!(!is_one([&*token, " 100"].concat().as_bytes()));
+    }
+
+    #[test]
+    fn a_pattern_is_known_by_the_hash() {
+        let of = |hash| split_of(hash, 3);
+        for hash in [LLAMA3, GLM4] {
+            assert!(matches!(of(hash), Ok((Split::Llama3, Normal::As))));
+        }
+        assert!(matches!(of(QWEN2), Ok((Split::Qwen2, Normal::Nfc))));
+        assert!(matches!(of(KIMI), Ok((Split::Patterns(_), Normal::As))));
+        let error = of(0).err().expect("it is unknown").to_string();
+        assert!(error.contains("which has 3 ranks"), "{error}");
+    }
+
+    #[test]
+    fn a_rank_is_of_one_token() {
+        let mut ranked = Ranked::default();
+        for byte in 0..=u8::MAX {
+            assert!(ranked.add(STANDARD.encode([byte]).as_bytes(), byte.into()));
+        }
+        assert!(ranked.add(b"dGU=", 256));
+        assert!(ranked.add(b"dGVh", 300));
+        assert_eq!(258, ranked.vocabulary().expect("its ranks differ").len());
+        assert!(ranked.add(b"bWlsaw==", 300));
+        let error = ranked.vocabulary().err().expect("300 is twice there").to_string();
+        assert!(error.ends_with("it has a rank twice"), "{error}");
+        assert!(!ranked.add(b"", 301));
+        assert!(!ranked.add(b"dGV", 301));
+    }
+}

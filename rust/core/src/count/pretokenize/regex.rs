@@ -69,3 +69,42 @@ impl Pattern for &Ends {
         ends.get(ends.partition_point(|&end| end <= at)).copied().unwrap_or(text.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(patterns: &[&str], text: &str) -> Vec<usize> {
+        Patterns::new(patterns).expect("they are patterns").split(text.as_bytes()).0
+    }
+
+    #[test]
+    fn each_pattern_splits_the_pieces_of_the_one_before() {
+        assert_eq!(vec![2, 3, 6, 8], ends(&["[0-9]+"], "ab1cde23"));
+        assert_eq!(vec![2, 3, 6, 7, 8], ends(&["[0-9]+", "[0-9]"], "ab1cde23"));
+        assert_eq!(vec![2, 3, 5, 6, 7, 8], ends(&["[0-9]+", "[0-9]", "e"], "ab1cde23"));
+        assert_eq!(vec![4], ends(&["x"], "abcd"));
+        assert_eq!(vec![4], ends(&[], "abcd"));
+        assert_eq!(Vec::<usize>::new(), ends(&["x"], ""));
+    }
+
+    #[test]
+    fn a_piece_ends_behind_each_place_in_it() {
+        let classes = Classes::get();
+        let found = Ends(vec![2, 3, 6]);
+        let behind = |at| (&found).end(classes, b"ab1cdefg", at);
+        assert_eq!([2, 2, 3, 6, 6, 6, 8, 8], [0, 1, 2, 3, 4, 5, 6, 7].map(behind));
+    }
+
+    #[test]
+    fn bytes_are_pieces_where_a_pattern_gives_up() {
+        let slow = RegexBuilder::new(r"(a|aa)+\1b").backtrack_limit(20).build();
+        let slow = slow.expect("it is a pattern");
+        let mut ends = Ends::default();
+        let first = Regex::new("c+").expect("it is a pattern");
+        split(&[first, slow], "xbccaaaaaaaa", 10, &mut ends);
+        let mut expected = vec![12, 14];
+        expected.extend(15..=22);
+        assert_eq!(expected, ends.0);
+    }
+}
