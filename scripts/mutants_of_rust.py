@@ -7,7 +7,7 @@ places each of them reaches, and a mutant takes as long as these tests, up to th
 The tests of Python are asked in the same manner, through the extension module.
 
 Left out is what cannot be chosen while the program runs: constants and the functions that make
-them, results of `impl Trait`, what does not compile, and the code of other processors.
+them, results of `impl Trait`, what does not compile, the code of other processors, and tests.
 """
 
 import json
@@ -80,6 +80,9 @@ OPERATORS = {
     "BinaryOperator": {"binary_expression", "compound_assignment_expr"},
     "UnaryOperator": {"unary_expression"},
 }
+ELSEWHERE = re.compile(
+    r'#\[cfg\((all\()?(test\b|not\(target_arch = "x86_64"\)|target_arch = "aarch64")'
+)
 FIELDS = {"field_initializer", "shorthand_field_initializer"}
 
 ROUNDS = (0.2, 0.6, 2.0, 6.0, 20.0)
@@ -155,6 +158,18 @@ class Source:
         while node and not is_it(node):
             node = node.parent
         return node
+
+    def is_elsewhere(self, mutant: Mutant) -> bool:
+        """Return whether it is in a test, or only compiled for other processors."""
+        node = self.tree.root_node.descendant_for_byte_range(mutant.start, mutant.end)
+        while node:
+            before = node.prev_sibling
+            while before and before.type in ("attribute_item", "line_comment"):
+                if ELSEWHERE.match(self._between(before.start_byte, before.end_byte)):
+                    return True
+                before = before.prev_sibling
+            node = node.parent
+        return False
 
     def put(self, mutant: Mutant) -> int | None:
         """Put a mutant at its place, and return the number of that; None where there is none."""
@@ -288,6 +303,8 @@ class Core:
             returned = (one["function"] or {}).get("return_type", "")
             if mutant.genre == "FnValue" and returned.startswith("-> impl"):
                 self.left_out[number] = "impl"
+            if source.is_elsewhere(mutant):
+                self.left_out[number] = "elsewhere"
         return mutants
 
     def _write(self) -> None:

@@ -128,6 +128,48 @@ mod tests {
     use super::*;
     use crate::count::tokenizer::Tokenizer;
 
+    fn last(text: &str) -> Option<usize> {
+        last_split(Tokenizer::from(Encoding::Cl100k).model(), Text::from(text))
+    }
+
+    fn first(text: &str) -> Option<usize> {
+        first_split(Tokenizer::from(Encoding::Cl100k).model(), Text::from(text))
+    }
+
+    #[test]
+    fn splits_near_the_ends_are_found() {
+        assert_eq!((Some(3), Some(7)), (first("one two three"), last("one two three")));
+        let text = "\u{e9}\u{e9} \u{65e5}a\u{e9} \u{e9}";
+        assert_eq!((Some(4), Some(11)), (first(text), last(text)));
+        for text in ["", "a", "aaaa", " ", "\u{e9}\u{e9}"] {
+            assert_eq!((None, None), (first(text), last(text)), "{text:?}");
+        }
+        let long = |length: usize| "b".repeat(length);
+        assert_eq!(Some(REACH - 1), first(&[&*long(REACH - 1), " c"].concat()));
+        assert_eq!(None, first(&[&*long(REACH), " c"].concat()));
+        assert_eq!(Some(1), last(&["a ", &*long(REACH - 1)].concat()));
+        assert_eq!(None, last(&["a ", &*long(REACH)].concat()));
+    }
+
+    #[test]
+    fn joints_are_known_where_there_are_splits() {
+        let tokenizer = Tokenizer::from(Encoding::Cl100k);
+        let model = tokenizer.model();
+        let joint = |left: &str, right: &str| between(model, left.into(), b" ", right.into());
+        assert!(joint("one two", "three four").is_some());
+        assert_eq!([None; 2], [joint("one", "three four"), joint("one two", "three")]);
+        let around = |text: &str, known| around(model, text.into(), known);
+        let text = "one two three four";
+        assert_eq!(Some(0), around(text, 0..18));
+        assert!(around(text, 4..13).is_some() && around(text, 0..7).is_some());
+        // A part without a split, at an end that matters and at one that does not.
+        assert_eq!([None; 2], [around(text, 4..7), around("one two", 0..3)]);
+        assert!(starts_anew(model, Some('a'), " tea".into()));
+        assert!(!starts_anew(model, Some('a'), "tea".into()));
+        assert!(!starts_anew(model, None, " tea".into()));
+        assert!(!starts_anew(model, Some('a'), "".into()));
+    }
+
     const TEXTS: &str = "[a-cA1 \n\r\t!'/.stlve\u{e9}\u{301}\u{3000}\u{65e5}]{0,40}";
 
     proptest! {

@@ -326,6 +326,163 @@ mod tests {
         assert_eq!(1, lookups[0].count(&with, whole.as_bytes(), &GO_ON));
     }
 
+    /// Returns a vocabulary, and cached pretokens of which none is known.
+    fn fresh() -> (&'static Bpe, Lookup) {
+        static ONE: Once<Bpe> = Once::new();
+        (ONE.get(|| Bpe::new(Encoding::Cl100k.load())), Lookup::new())
+    }
+
+    /// Returns the key of a short pretoken, and its places in the near and in the
+    /// far table.
+    fn places(piece: &str) -> (u128, usize, usize) {
+        let key = key(piece.as_bytes());
+        let mixed = mix(key);
+        let far = (mixed >> (64 - FAR_BITS)) as usize;
+        (key, (mixed >> (64 - NEAR_BITS)) as usize, far - far % WAYS)
+    }
+
+    /// Short pretokens of one token and of more, at even places and at odd ones.
+    const SHORT_PIECES: [&str; 8] =
+        ["a", "tea", " tea", " teapots", "xqzjk", "qqqqqqqqqqqqqqq", "\u{447}\u{430}\u{439}", "\0"];
+
+    /// A count that no short pretoken has: it was remembered.
+    const REMEMBERED: u128 = 15 << 124;
+
+    #[test]
+    fn a_short_pretoken_is_remembered_in_the_near_table() {
+        for piece in SHORT_PIECES {
+            let (bpe, mut lookup) = fresh();
+            let (key, place, far) = places(piece);
+            let count = lookup.count(bpe, piece.as_bytes(), &GO_ON);
+            let entry = key | (count as u128) << 124;
+            assert_eq!(entry, lookup.near[place], "{piece:?}");
+            assert_eq!(if count == 1 { 0 } else { entry }, lookup.far[far], "{piece:?}");
+            lookup.near[place] = key | REMEMBERED;
+            assert_eq!(15, lookup.count(bpe, piece.as_bytes(), &GO_ON), "{piece:?}");
+            let text = [piece, " and more than sixteen bytes"].concat();
+            assert_eq!(15, lookup.count_in(bpe, text.as_bytes(), 0, piece.len(), &GO_ON));
+            assert_eq!(15, lookup.count_in(bpe, piece.as_bytes(), 0, piece.len(), &GO_ON));
+        }
+    }
+
+    #[test]
+    fn the_pretoken_before_the_last_one_is_beside() {
+        for piece in SHORT_PIECES {
+            let (bpe, mut lookup) = fresh();
+            let (key, place, _) = places(piece);
+            lookup.near[place ^ 1] = key | REMEMBERED;
+            lookup.near[place] = 1;
+            assert_eq!(15, lookup.count(bpe, piece.as_bytes(), &GO_ON), "{piece:?}");
+            assert_eq!([key | REMEMBERED, 1], [place, place ^ 1].map(|place| lookup.near[place]));
+        }
+    }
+
+    #[test]
+    fn each_way_of_the_far_table_is_looked_at() {
+        for piece in SHORT_PIECES {
+            for way in 0..WAYS {
+                let (bpe, mut lookup) = fresh();
+                let (key, place, far) = places(piece);
+                lookup.far[far + way] = key | REMEMBERED;
+                assert_eq!(15, lookup.count(bpe, piece.as_bytes(), &GO_ON), "{piece:?}");
+                assert_eq!(key | REMEMBERED, lookup.near[place]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_pretoken_replaces_the_oldest_in_the_far_table() {
+        let (bpe, mut lookup) = fresh();
+        let (key, _, far) = places("xqzjk");
+        lookup.far[far..far + WAYS].copy_from_slice(&[1, 2, 3, 4]);
+        let count = lookup.count(bpe, b"xqzjk", &GO_ON);
+        assert!(count > 1);
+        assert_eq!([key | (count as u128) << 124, 1, 2, 3], lookup.far[far..far + WAYS]);
+    }
+
+    /// Returns how often longer pretokens must be counted.
+    fn counted(lookup: &mut Lookup, pieces: &[Vec<u8>]) -> usize {
+        let mut calls = 0;
+        for piece in pieces {
+            let expected = piece.len() % 200;
+            let count = lookup.remember(piece, |_| {
+                calls += 1;
+                expected
+            });
+            assert_eq!(expected, count);
+        }
+        calls
+    }
+
+    #[test]
+    fn longer_pretokens_are_counted_once() {
+        let (_, mut lookup) = fresh();
+        let pieces: Vec<_> = (16..=LONG).map(|length| vec![b'a'; length]).collect();
+        assert_eq!(pieces.len(), counted(&mut lookup, &pieces));
+        // Only few share a place.
+        assert!(counted(&mut lookup, &pieces) < 40);
+        let long = [vec![b'a'; LONG + 1]];
+        assert_eq!([1, 1], [0, 1].map(|_| counted(&mut lookup, &long)));
+    }
+
+    #[test]
+    fn two_longer_pretokens_of_one_place_are_remembered() {
+        let (_, lookup) = fresh();
+        let place = |piece: &[u8]| (lookup.hash.of(piece) >> (128 - LONG_BITS)) as usize;
+        let piece = |number: u32| format!("a long pretoken {number}").into_bytes();
+        for parity in [0, 1] {
+            let first = (0..).map(piece).find(|piece| place(piece) % 2 == parity);
+            let first = first.expect("half of them have");
+            let mut same = (0..).map(piece).filter(|piece| place(piece) == place(&first));
+            let those: Vec<_> = same.by_ref().take(3).collect();
+            let mut lookup = Lookup::new();
+            assert_eq!(2, counted(&mut lookup, &those[..2]));
+            assert_eq!(0, counted(&mut lookup, &those[..2]));
+            assert_eq!(1, counted(&mut lookup, &those[2..]));
+            // The last two are left.
+            assert_eq!(0, counted(&mut lookup, &those[1..]));
+            assert_eq!(1, counted(&mut lookup, &those[..1]));
+        }
+    }
+
+    /// Every bit of a pretoken changes about half of both halves of its hash.
+    #[test]
+    fn hashes_depend_on_every_bit() {
+        let keys = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0];
+        let hash = LongHash([keys[0], keys[1], keys[2], 0x082E_FA98_EC4E_6C89]);
+        let pieces: Vec<_> = (0..32_u64)
+            .map(|number| {
+                let mixed = |nth: u64| fold(4 * number + nth + 1, keys[0]).to_le_bytes();
+                [0, 1, 2, 3].map(mixed).concat()
+            })
+            .collect();
+        let (mut ones, mut count) = ([0; 2], 0);
+        for bit in 0..8 * 32 {
+            let mut changed = [0; 2];
+            for piece in &pieces {
+                let mut other = piece.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                let (one, other) = (hash.of(piece), hash.of(&other));
+                for (nth, shift) in [0, 64].into_iter().enumerate() {
+                    changed[nth] += (((one ^ other) >> shift) as u64).count_ones();
+                    ones[nth] += ((one >> shift) as u64).count_ones();
+                }
+                count += 64;
+            }
+            let least = changed[0].min(changed[1]) / 32;
+            assert!(least > 24, "bit {bit} changes {least} of 64");
+        }
+        for ones in ones {
+            let share = f64::from(ones) / f64::from(count);
+            assert!((0.45..0.55).contains(&share), "{share} of the bits are 1");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_table() {
+        assert_eq!("Lookup { .. }", format!("{:?}", Lookup::new()));
+    }
+
     #[test]
     fn pretokens_of_different_lengths_have_different_hashes() {
         let hash = LongHash::get();

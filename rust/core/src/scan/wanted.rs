@@ -485,3 +485,100 @@ pub(super) fn bits(
         Method::Neon => super::neon::bits(table, folded, high, out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const FROM: u32 = 0x430; // small letters of Russian
+    const TO: u32 = 0x450;
+
+    fn wanted(words: &[&str]) -> Wanted {
+        let words = words.iter().map(|word| word.as_bytes()).zip(0..);
+        Wanted::new(words).expect("there are some")
+    }
+
+    #[test]
+    fn few_others_pass_as_beginnings() {
+        let wanted =
+            wanted(&["\u{447}\u{430}\u{439}\u{43d}\u{438}\u{43a}", "\u{43c}\u{451}\u{434}"]);
+        assert_eq!(1, wanted.may_begin([0x447, 0x430, 0x439]));
+        assert_eq!(1, wanted.may_begin([0x427, 0x410, 0x419]));
+        let mut passed = 0;
+        for first in FROM..TO {
+            for second in FROM..TO {
+                for third in FROM..TO {
+                    passed += wanted.may_begin([first, second, third]);
+                }
+            }
+        }
+        assert!(passed < 200, "{passed} of {}", (TO - FROM).pow(3));
+    }
+
+    #[test]
+    fn few_other_pairs_pass() {
+        let pairs = [([0x8336, 0x8449], 3), ([0x7D05, 0x8336], 5), ([0x7DD1, NONE], 7)];
+        let found = Pairs::new(&pairs);
+        let mut passed = 0;
+        for first in 0x7D00..0x7E00 {
+            for second in 0x8300..0x8400 {
+                passed += found.may_have(hash([first, second]));
+                let number = pairs.iter().find(|(pair, _)| *pair == [first, second]);
+                assert_eq!(number.map(|&(_, number)| number), found.get([first, second]));
+            }
+        }
+        assert!((1..100).contains(&passed), "{passed} of 65536");
+        for (pair, number) in pairs {
+            assert_eq!((1, Some(number)), (found.may_have(hash(pair)), found.get(pair)));
+        }
+    }
+
+    #[test]
+    fn words_are_told_apart_by_their_ends_lengths_and_hashes() {
+        let words: Vec<String> = (FROM..TO)
+            .map(|code| char::from_u32(code).expect("it is a letter"))
+            .flat_map(|char| (2..6).map(move |length| char.to_string().repeat(length)))
+            .collect();
+        let wanted = wanted(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(words.len(), wanted.words.len());
+        let lengths = wanted.ends.iter().map(|ends| ends.count_ones());
+        assert_eq!([0, 0, 32, 32, 32, 32, 0], *lengths.take(7).collect::<Vec<_>>());
+        let hashes: HashSet<u32> =
+            words.iter().map(|word| hash_of(&codes_of(word.as_bytes()), |&code| code)).collect();
+        assert_eq!(words.len(), hashes.len());
+    }
+
+    #[test]
+    fn a_word_is_only_itself() {
+        // Codes without a common bit, in front of enough others to compare at once.
+        let word = Word::new(Box::new([0x430]), 0);
+        let units = |code: u16| [code, 0x20, 0x20, 0x20, 0x20, 0x20, 0x20, 0x20, 0x20];
+        let is = |code| word.is(&units(code), 0, 1, |&unit| unit.into());
+        assert!(is(0x430));
+        assert!((0..0x800).filter(|&code| code != 0x430).all(|code| !is(code)));
+    }
+
+    /// The places are those that begin like a word, by their lowest bits, and few
+    /// others.
+    #[test]
+    fn places_are_found_by_the_first_characters() {
+        let wanted = wanted(&["\u{447}\u{430}\u{439}"]);
+        let beginnings = wanted.fronts.as_ref().expect("there is one");
+        let units: Vec<u16> = (0..4_096_u32)
+            .map(|at| (FROM + at.wrapping_mul(0x9E37_79B1) % (TO - FROM + 1)) as u16)
+            .chain([0x447, 0x430, 0x439, 0x20, 0x447])
+            .collect();
+        let folded = vec![OTHER; units.len()];
+        let mut fronts = Fronts::default();
+        fronts.find(Method::Portable, beginnings, &units, Some(&folded));
+        let is_found = |at: usize| fronts.places[at / 64] >> (at % 64) & 1 == 1;
+        let mut count = 0;
+        for (at, word) in units.windows(3).enumerate() {
+            assert!(is_found(at) || word != [0x447, 0x430, 0x439], "{at}");
+            count += usize::from(is_found(at));
+        }
+        assert!(is_found(4_096) && count < 40, "{count}");
+    }
+}

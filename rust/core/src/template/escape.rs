@@ -439,6 +439,94 @@ mod tests {
         }
     }
 
+    fn written(text: &str, of: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Option<String> {
+        of(text.as_bytes()).map(|bytes| String::from_utf8(bytes).expect("it is UTF-8"))
+    }
+
+    #[test]
+    fn an_attribute_is_escaped_otherwise_than_a_text() {
+        for (text, as_text, as_attribute) in [
+            ("a\"b", None, Some("a&quot;b")),
+            ("a\tb\nc", None, Some("a&#9;b&#10;c")),
+            ("]]>", Some("]]&gt;"), None),
+            ("a>b", None, None),
+            ("<&\r", Some("&lt;&amp;&#13;"), Some("&lt;&amp;&#13;")),
+            ("\u{1}\u{ffff}", Some("&#92;u0001&#92;uFFFF"), Some("&#92;u0001&#92;uFFFF")),
+            ("tea \u{e9}\u{d7a3}\u{fb00}", None, None),
+        ] {
+            let texts =
+                [false, true].map(|in_attribute| written(text, |text| xml(text, in_attribute)));
+            assert_eq!([as_text, as_attribute], texts.each_ref().map(Option::as_deref), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_on_one_line() {
+        for (text, expected) in [
+            ("tea ~", "tea ~"),
+            ("\u{e9}", "\u{e9}"),
+            ("::]", "\\:\\:\\]"),
+            ("\\\\", "\\\\\\\\"),
+            ("a\nb\rc", "a\\nb\\rc"),
+            ("\u{2028}a\u{85}\u{b}", "\\u2028a\\u0085\\u000B"),
+            ("\u{2027}\u{84}", "\u{2027}\u{84}"),
+        ] {
+            let mut out = Vec::new();
+            field(text.as_bytes(), b":]", &mut out);
+            assert_eq!(Ok(expected), std::str::from_utf8(&out), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_openings_at_the_start_of_a_line_are_escaped() {
+        for (text, tagged, markdown) in [
+            ("[a:b]", None, None),
+            ("\n[a:b]", Some("\n\\[a:b]"), None),
+            ("tea [a:b]", None, None),
+            ("\n[ab]", None, None),
+            ("\n[a\nb:c]", None, None),
+            ("\n[a:b\u{2028}c]", None, None),
+            ("\n[notice]", Some("\n\\[notice]"), None),
+            ("\u{2028}[a:b]", Some("\u{2028}\\[a:b]"), None),
+            ("\u{2027}[a:b]", None, None),
+            ("\u{85}[a:b]", Some("\u{85}\\[a:b]"), None),
+            ("\u{84}[a:b]", None, None),
+            ("## [a", None, Some("\\## [a")),
+            ("## [a\n## [b", None, Some("\\## [a\n\\## [b")),
+            ("\n\\[a:b]", Some("\n\\\\[a:b]"), None),
+        ] {
+            let texts = [Style::Tagged, Style::Markdown]
+                .map(|style| written(text, |text| body(&style, Text::Utf8(text))));
+            assert_eq!([tagged, markdown], texts.each_ref().map(Option::as_deref), "{text:?}");
+        }
+    }
+
+    /// What has nothing special is not looked at again.
+    #[test]
+    fn texts_without_special_characters_need_nothing() {
+        let text: Vec<u32> = "tea \u{e9}~\u{65e5}".chars().map(u32::from).collect();
+        for special in [None, Some('['), Some('&'), Some('"')] {
+            for before in [0, 300] {
+                let mut units = text.repeat(before);
+                units.extend(special.map(u32::from));
+                units.extend(&text);
+                let narrow: Vec<u16> =
+                    units.iter().map(|&unit| u16::try_from(unit).expect("it is")).collect();
+                for text in [Text::Ucs2(&narrow), Text::Ucs4(&units)] {
+                    assert_eq!(special == Some('['), has(text, b'['));
+                    assert_eq!(special == Some('&'), may_need(text, is_xml_special));
+                    assert_eq!(special == Some('"'), may_need(text, is_json_special));
+                }
+            }
+        }
+        for unit in ['\t', '\n', ' ', '"', '\u{7f}', '\u{d7ff}', '\u{e000}', '\u{fffd}'] {
+            assert!(!is_xml_special(unit.into()), "{unit:?}");
+        }
+        for unit in ['\t', '\n', '\u{1f}', '"', '\\'] {
+            assert!(is_json_special(unit.into()) && !is_json_special(' '.into()), "{unit:?}");
+        }
+    }
+
     /// A text is escaped alike however it is stored.
     #[test]
     fn each_encoding_is_escaped_alike() {

@@ -120,3 +120,72 @@ fn replace(tables: &Tables, text: &[u8], out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&text[copied..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::claude::Claude;
+
+    fn normalized(family: Claude, text: &str) -> String {
+        let mut buffer = Vec::new();
+        let normal = normalize(family.tables(), text.as_bytes(), &mut buffer);
+        String::from_utf8(normal.to_vec()).expect("it stays UTF-8")
+    }
+
+    /// What a text becomes, by Claude 3.
+    const CHANGES: [(&str, &str); 14] = [
+        ("\u{a0}", " "),
+        ("\u{2019}", "'"),
+        ("\u{201c}tea\u{201d}", "\"tea\""),
+        ("e\u{301}", "\u{e9}"),
+        ("\u{1}", ""),
+        ("\u{1}e\u{301}\u{a0}", "\u{e9} "),
+        // Marks out of order, of a letter that has no form with them, and in order.
+        ("\u{5d0}\u{5b1}\u{5b0}", "\u{5d0}\u{5b0}\u{5b1}"),
+        ("\u{5d0}\u{5b0}\u{5b1}", "\u{5d0}\u{5b0}\u{5b1}"),
+        // Only controls may be between these vowel signs.
+        ("\u{e4d}\u{e32}", "\u{e33}"),
+        ("\u{e4d}\u{1}\u{e32}", "\u{e33}"),
+        ("\u{e4d}a\u{e32}", "\u{e4d}a\u{e32}"),
+        ("\u{e4d}\u{a0}\u{e32}", "\u{e4d} \u{e32}"),
+        ("\u{e32}\u{e32}\u{e4d}", "\u{e32}\u{e32}\u{e4d}"),
+        ("\t\n~tea", "\t\n~tea"),
+    ];
+
+    #[test]
+    fn characters_are_replaced_wherever_they_stand() {
+        for (text, expected) in CHANGES {
+            for before in 0..2 * STEP + 2 {
+                for behind in [0, 1, STEP, 2 * STEP + 2] {
+                    let around = |middle: &str| {
+                        ["b".repeat(before), middle.to_string(), "c".repeat(behind)].concat()
+                    };
+                    let found = normalized(Claude::V3, &around(text));
+                    assert_eq!(around(expected), found, "{text:?} at {before}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_nothing_is_not_copied() {
+        let tables = Claude::V3.tables();
+        for text in ["", "tea", &"tea \t\n~".repeat(30), &"\u{447}\u{430}\u{439} ".repeat(30)] {
+            assert!(need(tables, text.as_bytes()) == Need::Nothing, "{text:?}");
+        }
+        assert!(need(tables, "tea\u{a0}".as_bytes()) == Need::Replacing);
+        assert!(need(tables, "\u{5d0}\u{5b0}\u{5b1}".as_bytes()) == Need::Nothing);
+        assert!(need(tables, "\u{5d0}\u{5b1}\u{5b0}".as_bytes()) == Need::Composing);
+        let apart = ["\u{5d0}\u{5b1}", &"a".repeat(STEP), "\u{5b0}"].concat();
+        assert!(need(tables, apart.as_bytes()) == Need::Nothing);
+    }
+
+    #[test]
+    fn private_characters_keep_vowel_signs_apart() {
+        let between = "\u{e4d}\u{e000}\u{e32}";
+        let found = normalized(Claude::V3, between);
+        assert!(!found.contains(SARA_AM), "{found:?}");
+        // They join once only.
+        assert_eq!("\u{e33}\u{e32}", normalized(Claude::V3, "\u{e4d}\u{e32}\u{e32}"));
+    }
+}

@@ -286,3 +286,179 @@ fn case(tables: &Tables, word: &[u8]) -> Case {
     }
     if starts_upper && behind & Of::UPPER == 0 { Case::Shift } else { Case::Literal }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::claude::Claude;
+
+    /// Returns how often the entries of keys are made. Each counts 3.
+    fn made(words: &mut Words, keys: &[u128]) -> usize {
+        let mut calls = 0;
+        for &key in keys {
+            let count = words.get(key, |_| {
+                calls += 1;
+                3
+            });
+            assert_eq!(3, count);
+        }
+        calls
+    }
+
+    fn place(key: u128) -> usize {
+        usize::try_from(mix(key) >> (64 - SHORT_BITS)).expect("it is small")
+    }
+
+    #[test]
+    fn a_short_word_is_counted_once() {
+        let mut words = Words::new();
+        let keys: Vec<u128> = (1..1_000).map(|number| number | 9 << 120).collect();
+        assert_eq!(keys.len(), made(&mut words, &keys));
+        // Only few share a place.
+        assert!(made(&mut words, &keys) < 20);
+        // What does not fit into an entry is not kept.
+        for _ in 0..2 {
+            assert_eq!(16, words.get(1 << 120, |_| 16));
+            assert_eq!(15, words.get(2 << 120, |_| 15));
+        }
+        assert_eq!(0, words.get(1 << 120, |_| 0));
+        assert_eq!(15, words.get(2 << 120, |_| 0));
+    }
+
+    #[test]
+    fn two_words_of_one_place_are_kept() {
+        for parity in [0, 1] {
+            let all = || (1..).map(|number: u128| number | 9 << 120);
+            let first = all().map(place).find(|place| place % 2 == parity);
+            let first = first.expect("half of them have");
+            let those: Vec<_> = all().filter(|&key| place(key) == first).take(3).collect();
+            let mut words = Words::new();
+            assert_eq!(2, made(&mut words, &those[..2]));
+            assert_eq!(0, made(&mut words, &those[..2]));
+            assert_eq!(1, made(&mut words, &those[2..]));
+            // The last two are left.
+            assert_eq!(0, made(&mut words, &those[1..]));
+            assert_eq!(1, made(&mut words, &those[..1]));
+        }
+    }
+
+    #[test]
+    fn a_key_has_the_bytes_of_the_word() {
+        let text: Vec<u8> = (1..=40).collect();
+        for length in 1..=SHORT {
+            for start in 0..=text.len() - length {
+                let mut bytes = [0; 16];
+                bytes[..length].copy_from_slice(&text[start..start + length]);
+                assert_eq!(u128::from_le_bytes(bytes), key(&text, start, start + length));
+            }
+        }
+    }
+
+    /// Every bit of a key changes about half of the bits of its mix.
+    #[test]
+    fn mixes_depend_on_every_bit() {
+        let spread =
+            |number: u128| number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834 | 1);
+        let (mut ones, mut count) = (0, 0);
+        for bit in 0..128 {
+            let mut changed = 0;
+            for number in 1..=64 {
+                let key = spread(number);
+                changed += (mix(key) ^ mix(key ^ 1 << bit)).count_ones();
+                ones += mix(key).count_ones();
+                count += 64;
+            }
+            assert!(changed / 64 > 24, "bit {bit} changes {} of 64", changed / 64);
+        }
+        let share = f64::from(ones) / f64::from(count);
+        assert!((0.45..0.55).contains(&share), "{share} of the bits are 1");
+    }
+
+    fn count(words: &mut Words, word: &str) -> u64 {
+        let stop = AtomicBool::new(false);
+        words.count_word(Claude::V3.tables(), word.as_bytes(), 0, word.len(), &stop)
+    }
+
+    #[test]
+    fn words_of_up_to_fifteen_bytes_are_short() {
+        let mut words = Words::new();
+        count(&mut words, &"a".repeat(SHORT));
+        let entry = words.short.iter().find(|&&entry| entry != 0).expect("it is kept");
+        assert_eq!(15, entry >> 120 & 0xF);
+        assert!(words.long.iter().all(|long| long.length == 0));
+        count(&mut words, &"a".repeat(SHORT + 1));
+        assert_eq!(1, words.long.iter().filter(|long| long.length == 16).count());
+    }
+
+    #[test]
+    fn longer_words_are_remembered() {
+        for word in
+            ["internationalization", "\u{43f}\u{440}\u{435}\u{434}\u{43b}\u{43e}\u{433}\u{430}"]
+        {
+            let mut words = Words::new();
+            let right = count(&mut words, word);
+            let place = words.long.iter().position(|long| long.length > 0).expect("it is kept");
+            assert_eq!(right, u64::from(words.long[place].count));
+            // A count that it does not have shows what is remembered.
+            words.long[place].count = 99;
+            assert_eq!(99, count(&mut words, word));
+            words.long.swap(place, place ^ 1);
+            assert_eq!(99, count(&mut words, word));
+            words.long.swap(place, place ^ 1);
+            // Another word of the same length, and one that goes on.
+            words.long[place].bytes[0] ^= 1;
+            assert_eq!(right, count(&mut words, word));
+            let kept = words.long[place];
+            words.long[place] = Long { length: kept.length + 1, count: 99, ..kept };
+            words.long[place ^ 1].length = 0;
+            assert_eq!(right, count(&mut words, word));
+        }
+        let mut words = Words::new();
+        count(&mut words, &"a".repeat(LONG + 1));
+        assert!(words.long.iter().all(|long| long.length == 0));
+        count(&mut words, &"a".repeat(LONG));
+        assert!(words.long.iter().any(|long| usize::from(long.length) == LONG));
+    }
+
+    #[test]
+    fn longer_words_go_to_many_places() {
+        let mut words = Words::new();
+        for number in 0..1_000 {
+            count(&mut words, &format!("a long word with {number}"));
+        }
+        assert!(words.long.iter().filter(|long| long.length > 0).count() > 900);
+    }
+
+    #[test]
+    fn short_runs_of_punctuation_are_kept_with_their_markers() {
+        let mut words = Words::new();
+        let tables = Claude::V3.tables();
+        let mut of = |run: &str, begin, end| {
+            words.count_punctuation(tables, run.as_bytes(), 0, run.len(), Markers { begin, end })
+        };
+        for run in ["!", "...", "?!,;", &"-".repeat(SHORT - 1)] {
+            for (begin, end) in [(false, false), (false, true), (true, false), (true, true)] {
+                let symbols = [
+                    if begin { &[WORD_BEGIN][..] } else { &[] },
+                    run.as_bytes(),
+                    if end { &[WORD_END] } else { &[] },
+                ];
+                let expected = Some(tables.tile(&symbols.concat()));
+                assert_eq!([expected; 2], [0, 1].map(|_| of(run, begin, end)), "{run}");
+            }
+        }
+        assert_eq!(None, of(&"-".repeat(SHORT), false, false));
+    }
+
+    #[test]
+    fn memory_of_an_unusual_text_is_given_back() {
+        let mut words = Words::new();
+        for memory in [&mut words.symbols, &mut words.chain, &mut words.buffer] {
+            memory.resize(2 * KEPT, 1);
+        }
+        words.shrink();
+        for memory in [&words.symbols, &words.chain, &words.buffer] {
+            assert!(memory.is_empty() && memory.capacity() == KEPT);
+        }
+    }
+}
