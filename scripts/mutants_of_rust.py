@@ -7,7 +7,8 @@ places each of them reaches, and a mutant takes as long as these tests, up to th
 The tests of Python are asked in the same manner, through the extension module.
 
 Left out is what cannot be chosen while the program runs: constants and the functions that make
-them, results of `impl Trait`, what does not compile, the code of other processors, and tests.
+them, results of `impl Trait`, what does not compile, tests, and code for other processors or
+without a feature.
 """
 
 import json
@@ -81,7 +82,7 @@ OPERATORS = {
     "UnaryOperator": {"unary_expression"},
 }
 ELSEWHERE = re.compile(
-    r'#\[cfg\((all\()?(test\b|not\(target_arch = "x86_64"\)|target_arch = "aarch64")'
+    r'#\[cfg\((all\()?(test\b|not\((feature|target_arch) = |target_arch = "aarch64")'
 )
 FIELDS = {"field_initializer", "shorthand_field_initializer"}
 
@@ -160,7 +161,7 @@ class Source:
         return node
 
     def is_elsewhere(self, mutant: Mutant) -> bool:
-        """Return whether it is in a test, or only compiled for other processors."""
+        """Return whether it is in a test, or not compiled here."""
         node = self.tree.root_node.descendant_for_byte_range(mutant.start, mutant.end)
         while node:
             before = node.prev_sibling

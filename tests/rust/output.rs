@@ -337,3 +337,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn debug_shows_the_options() {
+    let shown = format!("{:?}", OutputOptions { kind: OutputKind::Log, ..Default::default() });
+    assert_eq!("OutputOptions { kind: Log, query: None, spill: None }", shown);
+}

@@ -562,3 +562,14 @@ fn what_is_left_out_is_told() -> Result<(), budgeteer::Error> {
     }
     Ok(())
 }
+
+#[test]
+fn debug_shows_what_a_packer_does() {
+    let packer = Packer::new(300).reserve_tokens(20).ranking(Ranking::Input);
+    let shown = format!("{packer:?}");
+    assert!(
+        shown.starts_with("Packer { max_tokens: 300, reserve_tokens: 20, ranking: Input"),
+        "{shown}"
+    );
+    assert!(shown.ends_with(", overflow: Skip, .. }"), "{shown}");
+}

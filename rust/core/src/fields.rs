@@ -71,4 +71,10 @@ mod tests {
         assert_eq!(["y", "b"], *inner.iter().map(|(name, _)| name).collect::<Vec<_>>());
         assert_eq!((None, 0), (fields.get("b"), Fields::of("[1]").iter().count()));
     }
+
+    #[test]
+    fn errors_say_what_is_read() {
+        let error = serde_json::from_str::<Fields<'_>>("3").expect_err("it is a number");
+        assert!(error.to_string().contains("expected an object"), "{error}");
+    }
 }

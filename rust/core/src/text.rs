@@ -528,4 +528,13 @@ mod tests {
         assert_eq!(b"\xED\xA0\xBD\xED\xB8\x80".to_vec(), encoded);
         assert_eq!(2, Text::Utf8(&encoded).chars());
     }
+
+    #[test]
+    fn tokens_start_where_words_end() {
+        for (text, starts) in [("", 0), ("tea", 1), ("green tea", 1), ("one two three", 2)] {
+            assert_eq!(starts, Text::from(text).starts(), "{text}");
+        }
+        assert!(is_ascii(&[0_u8, 0x7F]) && is_ascii::<u16>(&[]));
+        assert!(!is_ascii(&[0x41_u8, 0x80]) && !is_ascii(&[0x3000_u32]));
+    }
 }

@@ -17,10 +17,16 @@ static AT_WORK: Mutex<(u32, usize)> = Mutex::new((0, 0));
 fn limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
-        let set = std::env::var("BUDGETEER_NUM_THREADS").ok().and_then(|set| set.parse().ok());
-        set.filter(|&threads| threads > 0)
+        let set = std::env::var("BUDGETEER_NUM_THREADS").ok();
+        set.as_deref()
+            .and_then(stated)
             .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
     })
+}
+
+/// Returns a number of threads that is from 1 on.
+fn stated(set: &str) -> Option<usize> {
+    set.parse().ok().filter(|&threads| threads > 0)
 }
 
 /// A permit for this number of threads, until it is dropped.
@@ -114,6 +120,12 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    #[test]
+    fn a_number_of_threads_is_from_one_on() {
+        let numbers = ["1", "2", "64", "0", "-1", "", "many"].map(stated);
+        assert_eq!([Some(1), Some(2), Some(64), None, None, None, None], numbers);
+    }
 
     /// Waits for permits that other tests have.
     fn wait_for(wanted: usize, count: usize) -> Extra {

@@ -521,3 +521,17 @@ impl<D: Document + Sync> Batch for Slice<'_, D> {
         self.total_chars
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_the_sizes_of_their_chunks() {
+        let replaced = Replaced { new: &[(1, "tea"), (4, "rye")], all: 6 };
+        assert_eq!(6, replaced.len());
+        assert_eq!([3, 3], [replaced.text(1).chars(), replaced.text(4).chars()]);
+        let slice = Slice { chunks: &["tea", "rye bread"], total_chars: 12 };
+        assert_eq!((2, 12), (slice.len(), slice.total_chars()));
+    }
+}

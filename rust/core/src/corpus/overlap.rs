@@ -6,7 +6,6 @@ use super::query::WORDS;
 use super::sums::{Adder, Row};
 use crate::keywords::keywords;
 use crate::ranking::Bm25;
-use crate::stopwords::Stopwords;
 use crate::text::Text;
 
 /// What the lists say of a query's keywords.
@@ -27,12 +26,11 @@ impl Index {
         let (mut found, mut rest) = (Found::new(&Bm25::default(), None), Vec::new());
         let wanted = keywords(query);
         found.divisor = wanted.len().max(1) as f64;
-        let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };
+        let bm25 = Bm25::default();
         for keyword in wanted {
+            // None of English stopwords, which have no lists.
             let terms = bm25.terms_of(Text::from_utf8(&keyword));
-            if terms.as_slice() == std::slice::from_ref(&keyword)
-                && !crate::stopwords::is_english(&keyword)
-            {
+            if terms.as_slice() == std::slice::from_ref(&keyword) {
                 found.adders.push(Adder::Keyword(self.rows_of(WORDS, &keyword, &bm25)));
             } else {
                 rest.push(keyword);
@@ -69,5 +67,27 @@ impl Index {
         // A damaged file's list may name any chunk.
         chunks.retain(|&chunk| (chunk as usize) < self.len());
         Some(chunks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+
+    #[test]
+    fn only_chunks_with_the_terms_of_a_keyword_may_have_it() {
+        let index =
+            Index::new(&Documents::new(&["rye-bread", "tea", "bread, rye", "the tea-time"]));
+        let overlap = |query: &str| {
+            let Overlap { found, rest, chunks } = index.overlap(query.into());
+            (found.adders.len(), rest.len(), chunks)
+        };
+        assert_eq!((1, 0, Some(vec![])), overlap("bread"));
+        assert_eq!((0, 1, Some(vec![0, 2])), overlap("rye-bread"));
+        assert_eq!((1, 1, Some(vec![3])), overlap("bread tea-time"));
+        // The rarest of its terms is asked for.
+        assert_eq!((0, 1, Some(vec![3])), overlap("tea-time"));
+        assert_eq!((0, 2, None), overlap("themselves rye-bread"));
     }
 }

@@ -261,6 +261,102 @@ impl Builder {
 mod tests {
     use super::*;
 
+    fn part_of(chunks: &[(&str, &str)]) -> Part {
+        let mut builder = Builder::new(0);
+        for &(text, title) in chunks {
+            builder.add(text.into(), title.into());
+        }
+        builder.finish(&vec![8; chunks.len()])
+    }
+
+    fn without_stems() -> Bm25 {
+        Bm25 { stemming: None, ..Bm25::default() }
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_counted() {
+        let part = part_of(&[("brewing tea", "Brewed teas"), ("rye bread", "")]);
+        let bm25 = Lexical::default().bm25;
+        let [words, headings] = [&part.words, &part.headings].map(Postings::rows);
+        assert_eq!((6, 2), (words, headings));
+        assert_eq!((words, 0), part.unknown(&bm25, false));
+        assert_eq!((words + headings, 2), part.unknown(&bm25, true));
+        assert_eq!((0, 2), part.unknown(&without_stems(), true));
+        part.sizes(&without_stems());
+        assert_eq!((0, 0), part.unknown(&without_stems(), true));
+        assert_eq!((words + headings, 2), part.unknown(&bm25, true));
+        part.prepared();
+        assert_eq!((0, 0), part.unknown(&bm25, true));
+        let own = Bm25 { stopwords: Stopwords::none(), ..Lexical::default().bm25 };
+        assert_eq!((0, 2), part.unknown(&own, true));
+    }
+
+    #[test]
+    fn sizes_are_known_for_the_last_kinds() {
+        let part = part_of(&[("tea", "Brewed teas"), ("bread", ""), ("tea", "The tea")]);
+        let words = |word: &str| Stopwords::of_terms([word.into()].into());
+        let kinds: Vec<Bm25> = ["a", "tea", "teas", "brewed", "rye"]
+            .map(|word| Bm25 { stopwords: words(word), ..without_stems() })
+            .into();
+        let sizes: Vec<Vec<u32>> =
+            kinds.iter().map(|kind| part.sizes(kind).iter().collect()).collect();
+        let expected = [[2, 0, 2], [2, 0, 1], [1, 0, 2], [1, 0, 2], [2, 0, 2]];
+        assert_eq!(expected.map(Vec::from), *sizes);
+        let known = |kind| part.known_sizes(kind).map(|sizes| sizes.iter().collect::<Vec<_>>());
+        assert_eq!(None, known(&kinds[0]));
+        for (kind, sizes) in kinds.iter().zip(sizes).skip(1) {
+            assert_eq!(Some(sizes), known(kind));
+        }
+    }
+
+    #[test]
+    fn a_part_has_the_bytes_of_its_postings() {
+        let part = part_of(&[("brewing tea", "Brewed teas")]);
+        let bytes = part.words.bytes() + part.headings.bytes() + part.runs.bytes();
+        assert_eq!(bytes, part.bytes());
+        assert!(bytes > 40, "{bytes}");
+    }
+
+    /// Keywords of a title count where the text has any, of whatever kind.
+    #[test]
+    fn keywords_of_titles_need_one_in_the_text() {
+        let is_keyword = |text: &str, title: &str, term: &str| {
+            let part = part_of(&[(text, title)]);
+            let mut found = Vec::new();
+            let list = part.words.find(term.as_bytes()).expect("it is a word of it");
+            list.for_each(|posting| found.push(posting.is_keyword));
+            found == [true]
+        };
+        for (text, expected) in
+            [("leaves", true), ("rye-bread", true), ("", false), ("-- a", false), ("of the", false)]
+        {
+            assert_eq!(expected, is_keyword(text, "tea", "tea"), "{text:?}");
+        }
+        assert!(is_keyword("tea", "", "tea"));
+        assert!(!is_keyword("rye-bread", "", "rye"));
+    }
+
+    /// What a file has is taken if it has a figure for each row.
+    #[test]
+    fn figures_of_a_file_are_taken_if_they_are_as_many() {
+        let chunks = [("brewing tea", "Brewed teas"), ("rye bread", "")];
+        let bm25 = Lexical::default().bm25;
+        let [words, headings, sizes] = part_of(&chunks).prepared().expect("it has stems");
+        let part = part_of(&chunks);
+        part.remember([words.clone(), headings.clone(), sizes.clone()]);
+        assert_eq!((0, 0), part.unknown(&bm25, true));
+        let less = |numbers: &Numbers| {
+            let less: Vec<u32> = numbers.iter().skip(1).collect();
+            Numbers::Memory(less.into())
+        };
+        let part = part_of(&chunks);
+        part.remember([less(&words), headings.clone(), sizes.clone()]);
+        assert_eq!((6, 0), part.unknown(&bm25, true));
+        let part = part_of(&chunks);
+        part.remember([words, less(&headings), less(&sizes)]);
+        assert_eq!((2, 2), part.unknown(&bm25, true));
+    }
+
     /// After chunks are taken out and put in, the rows by stem that were taken
     /// over are those that sorting finds; where they move, they are kept.
     #[test]

@@ -418,3 +418,39 @@ impl Postings {
         }
     }
 }
+
+#[cfg(all(test, feature = "stemming"))]
+mod tests {
+    use super::*;
+    use crate::corpus::part::Builder;
+
+    /// Each language has its own rows by stem, and its own frequencies.
+    #[test]
+    fn languages_are_kept_apart() {
+        let mut builder = Builder::new(0);
+        for text in ["brewing teas", "brewed tea", "tea"] {
+            builder.add(text.into(), "".into());
+        }
+        let part = builder.finish(&[2, 2, 1]);
+        let postings = &part.words;
+        let [english, german] =
+            ["english", "german"].map(|name| Stemming::of(name).expect("it is known"));
+        let rows = [english, german].map(|language| postings.by_stem(language));
+        assert_eq!([0, 0], [english, german].map(|language| postings.unstemmed(language)));
+        for (language, rows) in [english, german].into_iter().zip(rows) {
+            let known = postings.known_by_stem(language).expect("it was asked for");
+            assert!(rows.iter().eq(known.iter()));
+        }
+        let of = |language| postings.frequencies(language);
+        assert!(Arc::ptr_eq(&of(english), &of(english)) && Arc::ptr_eq(&of(german), &of(german)));
+        assert!(!Arc::ptr_eq(&of(english), &of(german)));
+        let none = Stopwords::none();
+        for _ in 0..2 {
+            assert_eq!(3, postings.frequency_of_stem(b"tea", english, &none));
+            assert_eq!(2, postings.frequency_of_stem(b"brew", english, &none));
+        }
+        let sizes = [&postings.rows, &postings.terms, &postings.lists].map(|bytes| bytes.len());
+        assert!(sizes.iter().all(|&size| size > 0));
+        assert_eq!(sizes.iter().sum::<usize>(), postings.bytes());
+    }
+}

@@ -402,4 +402,42 @@ mod tests {
             assert!(cost(links, feedback) > 10_000 * FOLLOWING);
         }
     }
+
+    /// What is not known yet takes time, and each posting.
+    #[test]
+    fn costs_are_those_of_what_is_done() {
+        let texts = ["# Brewed teas\nbrewing tea", "tea", "rye bread", "rye tea"];
+        let index = Index::new(&Documents::new(&texts));
+        let plain = Lexical { links: false, feedback: false, ..Lexical::default() };
+        let bare = Lexical { headings: false, ..plain.clone() };
+        let [part] = &*index.parts else { panic!("it has one part") };
+        let (words, headings) = (part.words.rows(), part.headings.rows());
+        assert_eq!((6, 2), (words, headings));
+        assert_eq!(STEMMING * words, index.query_cost(&bare));
+        assert_eq!(STEMMING * (words + headings) + 4 * COUNTING, index.query_cost(&plain));
+        let cost = |lexical| index.query("tea".into(), lexical).expect("it has a list").cost();
+        // `tea` is in three chunks, and `teas` in one and in its heading.
+        assert_eq!(SCORING * 4 + SCORING / 2 * 4, cost(&bare));
+        assert_eq!(SCORING * 5 + SCORING / 2 * 4, cost(&plain));
+        assert_eq!((0, 0), (index.query_cost(&bare), index.query_cost(&plain)));
+        let longest = index.longest as usize;
+        let follows = Lexical { feedback: true, ..bare.clone() };
+        assert_eq!(SCORING * 6 + FOLLOWING * longest, cost(&follows));
+    }
+
+    #[test]
+    fn no_fewer_chunks_have_a_stem_than_one_of_its_terms() {
+        let texts = ["teas", "tea", "rye bread", "rye tea", "tea and teas"];
+        let index = Index::new(&Documents::new(&texts));
+        let lexical = Lexical::default();
+        assert_eq!(
+            [4, 3],
+            [index.frequency(b"tea", &lexical), index.least_frequency(b"tea", &lexical)]
+        );
+        assert_eq!(0, index.least_frequency(b"milk", &lexical));
+        let stopwords = crate::Stopwords::of_terms([b"tea".to_vec()].into());
+        let bm25 = Bm25 { stopwords, ..Lexical::default().bm25 };
+        let own = Lexical { bm25, ..Lexical::default() };
+        assert_eq!([2, 2], [index.frequency(b"tea", &own), index.least_frequency(b"tea", &own)]);
+    }
 }

@@ -127,3 +127,29 @@ impl Known {
             }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_right_is_found_once() {
+        let known = Known::new(130);
+        for at in [0, 1, 63, 64, 65, 129] {
+            let mut calls = 0;
+            let mut is = |answer| {
+                known.is(at, || {
+                    calls += 1;
+                    answer
+                })
+            };
+            assert_eq!(
+                [false, false, true, true],
+                [false, false, true, false].map(&mut is),
+                "{at}"
+            );
+            assert_eq!(3, calls, "{at}");
+        }
+        assert!(!known.is(2, || false) && !known.is(128, || false));
+    }
+}

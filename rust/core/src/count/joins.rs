@@ -249,4 +249,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn few_other_characters_may_join() {
+        let joins =
+            Joins::new(&vocabulary(&["\u{65e5}\u{672c}".as_bytes(), "\u{e9}\u{8a9e}".as_bytes()]));
+        assert!(joins.may_join(0x65E5, 0x672C) && joins.may_join(0xE9, 0x8A9E));
+        let mut joined = 0;
+        for before in 0x6500..0x6700 {
+            for behind in 0x6700..0x6800 {
+                joined += usize::from(joins.may_join(before, behind));
+            }
+        }
+        assert!(joined < 4_000, "{joined} of 131072");
+    }
 }

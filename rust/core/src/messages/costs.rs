@@ -152,3 +152,32 @@ impl<'a> Costs<'a> {
 fn written(counter: &dyn TokenCounter, text: &str) -> usize {
     if text.is_empty() { 0 } else { counter.count(text) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Estimate;
+
+    /// A message costs the same up to its own costs, and nothing below them.
+    #[test]
+    fn limits_change_no_cost() {
+        let image = Image::url("https://a.example/b.png").size(600, 400);
+        let messages = [
+            Message::user("green tea"),
+            Message::user("green tea").name("ann"),
+            Message::user("two cups").part(image),
+        ];
+        for model in [None, Some("gpt-4o"), Some("gpt-3.5-turbo-0301"), Some("claude-3-opus")] {
+            let costs = Costs::new(&Estimate::Words, model);
+            for message in &messages {
+                let cost = costs.of(message);
+                for limit in [cost, cost + 1, usize::MAX] {
+                    assert_eq!(Some(cost), costs.of_till_limit(message, limit), "{model:?}");
+                }
+                for limit in [0, cost - 1] {
+                    assert_eq!(None, costs.of_till_limit(message, limit), "{model:?}");
+                }
+            }
+        }
+    }
+}

@@ -159,3 +159,27 @@ fn is_cut(cut: &str, text: &str) -> bool {
         .get(from..to)
         .is_some_and(|part| part.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_place_is_best_at_which_most_follows() {
+        let messages: Vec<Message> = "a x a b y a b z a b".split(' ').map(Message::user).collect();
+        let others: Vec<usize> = (0..messages.len()).collect();
+        let of = |known: &str, places: &[usize]| {
+            let known: Vec<Message> = known.split(' ').map(Message::user).collect();
+            best(&known.iter().collect::<Vec<_>>(), places, &messages, &others)
+        };
+        let places = [0, 2, 5, 8];
+        assert_eq!(Some(0), of("a", &places));
+        assert_eq!(Some(2), of("a b", &places));
+        assert_eq!(Some(2), of("a b c", &places));
+        assert_eq!(Some(2), of("a b y c", &places));
+        assert_eq!(Some(5), of("a b z c", &places));
+        assert_eq!(Some(0), of("a c", &places));
+        assert_eq!(None, of("c", &places));
+        assert_eq!((None, Some(3)), (of("a b", &[]), of("a b", &[3])));
+    }
+}

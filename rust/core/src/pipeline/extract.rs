@@ -198,3 +198,33 @@ impl<B: Batch, H: Host> Host for AskedOnce<'_, '_, B, H> {
         self.host.work(chars, work)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+
+    #[test]
+    fn extracts_stand_for_texts() {
+        let texts = ["Green tea. Rye bread.", "Black tea."];
+        let batch = Documents::new(&texts);
+        let mut extracts = Extracts::new(&batch);
+        assert_eq!((2, batch.total_chars()), (extracts.len(), extracts.total_chars()));
+        extracts.set(0, 0, Some(Extract::new(b"Green tea.".to_vec(), batch.text(0))));
+        let text = |extracts: &Extracts<'_, _>, at| {
+            let mut utf8 = Vec::new();
+            extracts.text(at).write_utf8(&mut utf8);
+            utf8
+        };
+        assert_eq!(
+            [b"Green tea.", b"Black tea."].map(Vec::from),
+            [0, 1].map(|at| text(&extracts, at))
+        );
+        assert_eq!(Some(0), extracts.of(0).map(|(place, _)| place));
+        extracts.repeat(1, 0);
+        assert_eq!(b"Green tea.".to_vec(), text(&extracts, 1));
+        extracts.set(0, 0, None);
+        assert_eq!(texts[0].as_bytes(), text(&extracts, 0));
+        assert_eq!(2, extracts.len());
+    }
+}

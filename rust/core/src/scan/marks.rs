@@ -62,3 +62,30 @@ impl Marks {
 fn mark(letters: u32) -> usize {
     ((letters & 0x1F1F_1F1F).wrapping_mul(0x9E37_79B1) >> 17) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_others_pass() {
+        let terms: [&[u8]; 6] = [b"tea", b"green", b"milk", b"of", b"x", b""];
+        let marks = Marks::new(terms.into_iter());
+        let passes = |word: &[u8; 4]| marks.pass(u32::from_le_bytes(*word)) == 1;
+        for word in
+            [b"tea ", b"teas", b"TEAS", b"gree", b"GrEe", b"milk", b"of w", b"x y ", b"xyz "]
+        {
+            assert!(passes(word), "{word:?}");
+        }
+        let mut passed = 0;
+        for one in b'a'..b'x' {
+            for two in b'a'..=b'z' {
+                for three in b'a'..=b'z' {
+                    passed += usize::from(passes(&[one, two, three, b'q']));
+                }
+            }
+        }
+        // All that begin with `of`, and few of the 15,548.
+        assert!((26..200).contains(&passed), "{passed}");
+    }
+}

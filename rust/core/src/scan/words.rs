@@ -140,4 +140,28 @@ mod tests {
         }
         assert_eq!(None, Words::new(Vec::new()).get(b"x", 0, 1));
     }
+
+    /// Few words share a slot, and few hashes are alike in any of their high bits.
+    #[test]
+    fn words_have_slots_of_their_own() {
+        let words: Vec<Vec<u8>> =
+            (0..1_000).map(|number| format!("word{number}, of tea").into_bytes()).collect();
+        let table = Words::new(words.iter().cloned().zip(0..).collect());
+        let slots: std::collections::HashSet<usize> =
+            words.iter().map(|word| table.first_slot(word, 0, word.len())).collect();
+        assert!(slots.len() > 800, "{}", slots.len());
+        let ones: u32 = words.iter().map(|word| hash(word, 0, word.len()).count_ones()).sum();
+        assert!((31_000..33_000).contains(&ones), "{ones} of 64,000 bits");
+        // Every letter matters but for its case.
+        let hash = |word: &[u8]| hash(word, 0, word.len());
+        for word in &words[..20] {
+            for at in 0..word.len() {
+                let mut other = word.clone();
+                other[at] ^= 0x20;
+                assert!(word[at] >= b'@' || other[at] >= b'@' || hash(&other) == hash(word));
+                other[at] = word[at] ^ 1;
+                assert_ne!(hash(&other) >> 32, hash(word) >> 32);
+            }
+        }
+    }
 }

@@ -309,4 +309,29 @@ mod tests {
             assert_eq!(source.contains(run), named.has(run));
         }
     }
+
+    #[test]
+    fn runs_have_keys_of_their_own() {
+        let words: Vec<String> = (0..300).map(|number| format!("word{number}")).collect();
+        let key = |terms: &[&str]| Key::of(terms.iter().map(|term| term.as_bytes()));
+        let places: std::collections::HashSet<usize> =
+            words.iter().map(|word| key(&["tea", word]).place()).collect();
+        // Of 4,096.
+        assert!(places.len() > 270 && places.iter().max() > Some(&3_500), "{}", places.len());
+        let numbers: std::collections::HashSet<u16> =
+            words.iter().map(|word| key(&[word]).number()).collect();
+        assert!(numbers.len() > 290, "{}", numbers.len());
+        assert_eq!(key(&["TEA", "rye"]).number(), key(&["tea", "RYE", "bread"]).number());
+        assert_ne!(key(&["tea"]).number(), key(&["tea", "tea"]).number());
+        assert_ne!(key(&["tea", "rye"]).number(), key(&["rye", "tea"]).number());
+        assert_ne!(key(&["a", "ab"]).number(), key(&["aa", "b"]).number());
+        assert_eq!((0, 0), (Key::default().number(), Key::default().place()));
+    }
+
+    #[test]
+    fn of_equal_scores_the_later_is_behind() {
+        assert!(is_behind((1.0, 0), (2.0, 1)) && is_behind((1.0, 2), (1.0, 1)));
+        assert!(!is_behind((1.0, 1), (1.0, 1)) && !is_behind((1.0, 0), (1.0, 1)));
+        assert!(!is_behind((2.0, 9), (1.0, 1)));
+    }
 }

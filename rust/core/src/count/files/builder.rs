@@ -199,3 +199,56 @@ pub(super) fn add_in_order(
     }
     builder.merge(&merges, ranks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_text_is_a_token() {
+        let without = |missing: u32| {
+            let ranks: Vec<u32> = (0..256).filter(|&byte| byte != missing).chain([NONE]).collect();
+            check_bytes(&ranks)
+        };
+        for byte in [256, 0xC0, 0xC1, 0xF5, 0xFF] {
+            assert_eq!(Ok(()), without(byte));
+        }
+        for byte in [0, 0x7F, 0x80, 0xC2, 0xF4] {
+            let error = without(byte).expect_err("it is in texts").to_string();
+            assert!(error.ends_with(&format!("the byte {byte:#04x} is no token")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_at_most_a_kilobyte() {
+        let add = |length: usize| {
+            let long = vec![b'a'; length];
+            add_in_order(&mut Builder::new(9), &[b"a", &long], &mut [97, NONE])
+        };
+        assert_eq!(Ok(()), add(LONGEST));
+        let error = add(LONGEST + 1).expect_err("it is too long").to_string();
+        assert!(error.ends_with("a token has more than a kilobyte"), "{error}");
+    }
+
+    /// A right token that begins the left one may be a part of another left one.
+    #[test]
+    fn a_merge_in_front_of_that_of_a_part_is_early() {
+        let early = |merges: &[[u32; 3]]| {
+            // The tokens a, b, ab, aba and abab.
+            let mut ranks = [97, 98, NONE, NONE, NONE];
+            let mut builder = Builder::new(9);
+            builder.merge(merges, &mut ranks).expect("they are few");
+            (ranks, builder.early)
+        };
+        let in_order = [[0, 1, 2], [2, 0, 3]];
+        assert_eq!(([97, 98, 256, 257, NONE], vec![]), early(&in_order));
+        // It waits for its part, and is done as soon as that is made.
+        let waiting = [[2, 0, 3], [0, 1, 2]];
+        assert_eq!(([97, 98, 256, 257, NONE], vec![257]), early(&waiting));
+        let apart = [[2, 1, 3], [0, 1, 2]];
+        assert_eq!(([97, 98, 256, 257, NONE], vec![]), early(&apart));
+        // The first merge of a token is the one.
+        let twice = [[0, 1, 2], [1, 0, 2]];
+        assert_eq!(([97, 98, 256, NONE, NONE], vec![]), early(&twice));
+    }
+}

@@ -244,3 +244,86 @@ impl<'de> Deserialize<'de> for Merge<'de> {
         deserializer.deserialize_any(Pair)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns why a file is refused; nothing for one that is read.
+    fn refused(content: &str) -> String {
+        read(content.as_bytes()).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    /// Returns a file of bytes, with more fields of the model and of the file.
+    fn bytes(model: &str, file: &str) -> String {
+        let mut tokens: Vec<char> = byte_alphabet().into_keys().collect();
+        tokens.sort_unstable();
+        let tokens = tokens.iter().zip(0..).map(|(char, number)| {
+            let char = Value::from(char.to_string());
+            format!("{char}: {number}")
+        });
+        let vocab = tokens.chain(["\"ab\": 256".to_string()]).collect::<Vec<_>>().join(", ");
+        format!(r#"{{"model": {{"vocab": {{{vocab}}}{model}}}{file}}}"#)
+    }
+
+    const LEVEL: &str = r#", "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}"#;
+
+    #[test]
+    fn a_model_without_a_type_has_merges() {
+        assert_eq!("", refused(&bytes(r#", "merges": ["a b"]"#, LEVEL)));
+        assert_eq!("", refused(&bytes(r#", "type": "BPE", "merges": [["a", "b"]]"#, LEVEL)));
+        assert_eq!("", refused(&bytes(r#", "type": "BPE""#, LEVEL)));
+        assert!(refused(&bytes("", LEVEL)).ends_with("the model without a type"));
+        assert!(
+            refused(&bytes(r#", "type": "WordPiece""#, LEVEL)).ends_with("the model WordPiece")
+        );
+    }
+
+    #[test]
+    fn bytes_have_no_other_characters_for_spaces() {
+        let with = |normalizer: &str| {
+            refused(&bytes(
+                r#", "merges": ["a b"]"#,
+                &format!(r#"{LEVEL}, "normalizer": {normalizer}"#),
+            ))
+        };
+        assert_eq!("", with(r#"{"type": "NFC"}"#));
+        for normalizer in [
+            r#"{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}"#,
+            r#"{"type": "Prepend", "prepend": "\u2581"}"#,
+        ] {
+            let error = with(normalizer);
+            assert!(
+                error.ends_with("bytes as tokens behind other characters for spaces"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_read() {
+        let expected = |content: &str, what: &str| {
+            let error = serde_json::from_str::<File<'_>>(content).err().map(|e| e.to_string());
+            assert!(error.as_ref().is_some_and(|error| error.contains(what)), "{error:?}");
+        };
+        expected(r#"{"model": {"vocab": 3}}"#, "expected a vocabulary");
+        expected(r#"{"model": {"merges": [3]}}"#, "expected a merge");
+        expected(r#"{"model": {"merges": ["ab"]}}"#, "no pair");
+        expected(r#"{"model": 3}"#, "expected an object");
+    }
+
+    /// Only tokens of several bytes are looked for as a whole.
+    #[test]
+    fn whole_tokens_are_those_that_no_merge_makes() {
+        let wholes = |model: &str| {
+            let content = bytes(model, "");
+            let file: File<'_> = serde_json::from_str(&content).expect("it is one");
+            let vocabulary = merge_bytes(&file.model.expect("it has a model"));
+            vocabulary.expect("it has all bytes").wholes().len()
+        };
+        assert_eq!(0, wholes(r#", "merges": ["a b"]"#));
+        assert_eq!(0, wholes(r#", "merges": ["a b"], "ignore_merges": true"#));
+        assert_eq!(1, wholes(r#", "merges": [], "ignore_merges": true"#));
+        assert_eq!(0, wholes(r#", "merges": [], "ignore_merges": false"#));
+    }
+}

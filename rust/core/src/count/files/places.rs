@@ -187,4 +187,13 @@ mod tests {
             assert_eq!(None, places.find_joined(b"aa", b"ab", last));
         }
     }
+
+    #[test]
+    fn tokens_have_hashes_of_their_own() {
+        let tokens = alike();
+        let places = Places::new(&[]).expect("there are none");
+        let hashes: HashSet<u64> =
+            tokens.iter().map(|token| places.hash(word(token), token)).collect();
+        assert_eq!(tokens.len(), hashes.len());
+    }
 }

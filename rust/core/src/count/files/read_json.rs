@@ -83,3 +83,18 @@ macro_rules! object {
 }
 
 pub(super) use object;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_is_read() {
+        let error = serde_json::from_str::<Str<'_>>("3").map(|Str(text)| text);
+        let error = error.expect_err("it is a number").to_string();
+        assert!(error.contains("expected a string"), "{error}");
+        let error = read_json::<Str<'_>>(b"\n 3", "name").map(|Str(text)| text);
+        let error = error.expect_err("it is a number").to_string();
+        assert!(error.ends_with("it is no name at line 2, column 2"), "{error}");
+    }
+}

@@ -192,3 +192,39 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     let prefix = if spec.has_prefix { Prefix::Always } else { Prefix::No };
     characters::read(&Pieces { merges: None, runs, tokens }, prefix)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_by_their_types() {
+        // A number, eight bytes that mean nothing here, bytes, and a float.
+        let content = [
+            &[1 << 3, 0x96, 0x01][..],
+            &[2 << 3 | 1, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[3 << 3 | 2, 2, b'a', b'b'],
+            &[4 << 3 | 5, 0, 0, 0x80, 0x3F],
+        ]
+        .concat();
+        let mut message = Message(&content);
+        assert!(matches!(message.next(), Some((1, Field::Number(150)))));
+        assert!(matches!(message.next(), Some((2, Field::Other))));
+        assert!(matches!(message.next(), Some((3, Field::Bytes(b"ab")))));
+        assert!(matches!(message.next(), Some((4, Field::Float(float))) if float == 1.0));
+        assert!(message.next().is_none() && message.0.is_empty());
+        assert!(Message(&[1 << 3 | 3, 0]).next().is_none());
+        assert!(Message(&[2 << 3 | 1, 1, 2]).next().is_none());
+    }
+
+    #[test]
+    fn a_piece_has_a_text_a_score_and_a_type() {
+        let content = [&[1 << 3 | 2, 1, b'a'][..], &[2 << 3 | 5, 0, 0, 0x80, 0xBF], &[3 << 3, 4]];
+        let whole = content.concat();
+        let found = piece(&whole).expect("it has a text");
+        assert_eq!(("a", -1.0, USER_DEFINED), (found.text, found.score, found.kind));
+        let found = piece(content[0]).expect("it has a text");
+        assert_eq!(("a", 0.0, NORMAL), (found.text, found.score, found.kind));
+        assert!(piece(&[3 << 3, 4]).is_none() && piece(&[]).is_none());
+    }
+}

@@ -264,4 +264,149 @@ mod tests {
         assert!(matches!(split_of(&DEEPSEEK.map(Cow::Borrowed)), Ok(Split::DeepSeek)));
         assert!(matches!(split_of(&own[..2]), Ok(Split::Patterns(_))));
     }
+
+    const SPACES: &str = r#"{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}"#;
+    const PREFIX: &str = r#"{"type": "Prepend", "prepend": "\u2581"}"#;
+    const NFC: &str = r#"{"type": "NFC"}"#;
+
+    fn value(json: &str) -> Value {
+        serde_json::from_str(json).expect("it is JSON")
+    }
+
+    fn normalizer(steps: &[&str]) -> Result<(bool, bool, bool), String> {
+        let steps = format!(r#"{{"type": "Sequence", "normalizers": [{}]}}"#, steps.join(", "));
+        let read = Normalizer::read(&value(&steps)).map_err(|error| error.to_string())?;
+        Ok((read.is_nfc, read.has_prefix, read.has_spaces))
+    }
+
+    #[test]
+    fn normalizers_are_read_in_an_order_that_is_known() {
+        assert_eq!(Ok((false, false, false)), normalizer(&[]));
+        assert_eq!(Ok((true, false, false)), normalizer(&[NFC]));
+        assert_eq!(Ok((true, true, true)), normalizer(&[NFC, PREFIX, SPACES]));
+        assert_eq!(Ok((false, true, true)), normalizer(&[PREFIX, SPACES, SPACES]));
+        let other = SPACES.replace("2581", "2582");
+        let behind = SPACES.replace(r#"" ""#, r#""a""#);
+        let prefix = PREFIX.replace("2581", "2582");
+        for steps in [
+            &[SPACES, NFC][..],
+            &[SPACES, PREFIX],
+            &[PREFIX, PREFIX],
+            &[&other],
+            &[&behind],
+            &[&prefix],
+            &[r#"{"type": "Lowercase"}"#],
+            &["{}"],
+            &["3"],
+        ] {
+            let error = normalizer(steps).expect_err("it is not known");
+            assert!(error.contains("the normalizer "), "{error}");
+        }
+        assert_eq!(Ok(Normalizer::default()), Normalizer::read(&Value::Null));
+        let error = Normalizer::read(&value(r#"{"type": "Sequence"}"#)).expect_err("it has none");
+        assert!(error.to_string().ends_with("a Sequence has no normalizers"), "{error}");
+    }
+
+    fn pre_tokenizer(steps: &[&str]) -> Result<PreTokenizer, String> {
+        let steps = format!(r#"{{"type": "Sequence", "pretokenizers": [{}]}}"#, steps.join(", "));
+        PreTokenizer::read(&value(&steps)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn pre_tokenizers_are_patterns_or_other_characters() {
+        let patterns = |steps: &[&str]| pre_tokenizer(steps).map(|read| read.patterns);
+        for (step, pattern) in [
+            (r#"{"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "a+"}}"#, "a+"),
+            (
+                r#"{"type": "Split", "behavior": "Isolated", "pattern": {"String": "a+\u00e9"}}"#,
+                r"a\+\u{e9}",
+            ),
+            (r#"{"type": "Digits", "individual_digits": true}"#, r"\p{N}"),
+            (r#"{"type": "Digits", "individual_digits": false}"#, r"\p{N}+"),
+            (r#"{"type": "Digits"}"#, r"\p{N}+"),
+            (r#"{"type": "ByteLevel", "add_prefix_space": false}"#, BYTE_LEVEL),
+        ] {
+            let pattern = pattern.replace(r"\u{e9}", "\u{e9}");
+            assert_eq!(Ok(vec![Cow::from(pattern)]), patterns(&[step]), "{step}");
+        }
+        let bare = r#"{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}"#;
+        let read = pre_tokenizer(&[bare]).expect("it is known");
+        assert!(read.is_byte_level && read.patterns.is_empty() && read.metaspace.is_none());
+        let behind =
+            r#"{"type": "Split", "behavior": "MergedWithPrevious", "pattern": {"String": " "}}"#;
+        assert!(pre_tokenizer(&[behind]).expect("it is known").is_split_at_spaces);
+        assert!(!pre_tokenizer(&[]).expect("it is empty").is_split_at_spaces);
+    }
+
+    #[test]
+    fn a_metaspace_says_whether_one_is_put_in_front() {
+        let metaspace = |rest: &str| {
+            let step = format!(
+                r#"{{"type": "Metaspace", "replacement": "\u2581", "split": false{rest}}}"#
+            );
+            pre_tokenizer(&[&step]).expect("it is known").metaspace
+        };
+        for (rest, is_put) in [
+            ("", true),
+            (r#", "add_prefix_space": false"#, false),
+            (r#", "prepend_scheme": "never""#, false),
+            (r#", "prepend_scheme": "never", "add_prefix_space": true"#, false),
+            (r#", "prepend_scheme": "first", "add_prefix_space": false"#, true),
+            (r#", "prepend_scheme": "always", "add_prefix_space": false"#, true),
+        ] {
+            assert_eq!(Some(is_put), metaspace(rest), "{rest}");
+        }
+    }
+
+    #[test]
+    fn other_pre_tokenizers_are_refused() {
+        let split =
+            |rest: &str| format!(r#"{{"type": "Split", "pattern": {{"String": "a"}}{rest}}}"#);
+        let level = r#"{"type": "ByteLevel", "add_prefix_space": false}"#;
+        let space = r#"{"type": "Metaspace", "replacement": "\u2581", "split": false}"#;
+        for steps in [
+            &[&*split(r#", "behavior": "Isolated", "invert": true"#)][..],
+            &[&split(r#", "behavior": "MergedWithPrevious""#)],
+            &[&split(r#", "behavior": "Removed""#)],
+            &[r#"{"type": "Split", "behavior": "Removed", "pattern": {"String": " "}}"#],
+            &[r#"{"type": "Split", "behavior": "Isolated", "pattern": {}}"#],
+            &[r#"{"type": "ByteLevel"}"#],
+            &[r#"{"type": "ByteLevel", "add_prefix_space": true}"#],
+            &[r#"{"type": "Metaspace", "replacement": "\u2581"}"#],
+            &[r#"{"type": "Metaspace", "replacement": "_", "split": false}"#],
+            &[level, level],
+            &[space, level],
+            &[level, space],
+            &[r#"{"type": "Whitespace"}"#],
+        ] {
+            let error = pre_tokenizer(steps).expect_err("it is not known");
+            assert!(error.contains("the pre-tokenizer "), "{error}");
+        }
+    }
+
+    #[test]
+    fn patterns_mean_the_same_to_oniguruma_or_are_refused() {
+        for pattern in [
+            "a", r"\^\$", "[^a$]", r"\p{L}+", r"\x{61}+", "a{2}", "a+", "[]^$]", "[^]$]",
+            "[a[b$]]", "(?i:a)m", "(?:m)", "(m)", "[(?m]", r"[\G]", r"\\+", "(?i-s:a)",
+        ] {
+            assert!(is_the_same_to_oniguruma(pattern), "{pattern}");
+        }
+        for pattern in [
+            "^a",
+            "a$",
+            r"\G",
+            r"\<a",
+            "a{1,3}+",
+            "(?m)a",
+            "(?im:a)",
+            "(?i-m:a)",
+            "[[:alpha:]]",
+            "[a]$",
+            "[a[b]]$",
+            r"\p{L}^",
+        ] {
+            assert!(!is_the_same_to_oniguruma(pattern), "{pattern}");
+        }
+    }
 }

@@ -67,3 +67,17 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     let vocabulary = tokens.vocabulary()?;
     Ok(Read { vocabulary, split, normal: Normal::As, prefix: Prefix::No })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_the_bytes_of_tokens_and_a_size() {
+        assert!(is_one(
+            br#"{"config": {"default_vocab_size": 9}, "vocab": [{"token_bytes": ""}]}"#
+        ));
+        assert!(!is_one(br#"{"config": {"default_vocab_size": 9}}"#));
+        assert!(!is_one(br#"{"vocab": [{"token_bytes": ""}]}"#));
+    }
+}
