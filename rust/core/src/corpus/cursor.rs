@@ -167,11 +167,11 @@ mod tests {
     fn blocks_are_bounded_as_far_as_they_reach() {
         let (chunks, lengths) = (long(), (1_000..2_000).rev().collect::<Vec<u32>>());
         let bytes = written(&chunks, &lengths);
-        let least = |chunk: u32| lengths[chunk as usize];
+        let length_of = |chunk: u32| lengths[chunk as usize];
         // The chunks behind each block.
         let [first, second] = [0, 1].map(|nth| FIRST + 2 * BLOCK * (nth + 1) - 1);
         let last = chunks[chunks.len() - 1].0;
-        let of_blocks = [first, second, last + 1].map(|end| least(end - 1));
+        let of_blocks = [first, second, last + 1].map(|end| length_of(end - 1));
         let cursor = Cursor::new(&list(&chunks, &bytes), &lengths);
         for (end, blocks) in [
             (FIRST, 0),

@@ -449,7 +449,8 @@ mod tests {
             assert_eq!(3, postings.frequency_of_stem(b"tea", english, &none));
             assert_eq!(2, postings.frequency_of_stem(b"brew", english, &none));
         }
-        let sizes = [&postings.rows, &postings.terms, &postings.lists].map(|bytes| bytes.len());
+        let Postings { rows, terms, lists, .. } = postings;
+        let sizes = [rows.len(), terms.len(), lists.len()];
         assert!(sizes.iter().all(|&size| size > 0));
         assert_eq!(sizes.iter().sum::<usize>(), postings.bytes());
     }

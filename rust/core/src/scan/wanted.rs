@@ -566,8 +566,8 @@ mod tests {
     fn places_are_found_by_the_first_characters() {
         let wanted = wanted(&["\u{447}\u{430}\u{439}"]);
         let beginnings = wanted.fronts.as_ref().expect("there is one");
-        let units: Vec<u16> = (0..4_096_u32)
-            .map(|at| (FROM + at.wrapping_mul(0x9E37_79B1) % (TO - FROM + 1)) as u16)
+        let units: Vec<u16> = (0..4_096_u16)
+            .map(|at| 0x430 + at.wrapping_mul(40_503) / 997 % 0x21)
             .chain([0x447, 0x430, 0x439, 0x20, 0x447])
             .collect();
         let folded = vec![OTHER; units.len()];

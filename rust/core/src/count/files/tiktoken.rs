@@ -145,7 +145,7 @@ mod tests {
         }
         assert!(matches!(of(QWEN2), Ok((Split::Qwen2, Normal::Nfc))));
         assert!(matches!(of(KIMI), Ok((Split::Patterns(_), Normal::As))));
-        let error = of(0).err().expect("it is unknown").to_string();
+        let error = of(0).expect_err("it is unknown").to_string();
         assert!(error.contains("which has 3 ranks"), "{error}");
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert!(ranked.add(b"dGVh", 300));
         assert_eq!(258, ranked.vocabulary().expect("its ranks differ").len());
         assert!(ranked.add(b"bWlsaw==", 300));
-        let error = ranked.vocabulary().err().expect("300 is twice there").to_string();
+        let error = ranked.vocabulary().expect_err("300 is twice there").to_string();
         assert!(error.ends_with("it has a rank twice"), "{error}");
         assert!(!ranked.add(b"", 301));
         assert!(!ranked.add(b"dGV", 301));
