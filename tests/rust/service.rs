@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use budgeteer::service::{
-    BoxError, ChunkRetriever, LlmSettings, Named, NoOpReranker, Reranker, RetrievalResult,
+    BoxError, ChunkRetriever, LlmSettings, NoOpReranker, Reranker, RetrievalResult,
     RetrievalService, Retriever, chat_messages,
 };
 use budgeteer::window::{ModelLimits, count_messages, model_limits};
@@ -501,18 +501,6 @@ fn given_threads_when_sharing_then_the_types_allow_it() {
     let boxed: Box<dyn Reranker + Send + Sync> = Box::new(reversed);
     let found: Box<dyn Retriever + Send + Sync> = Box::new(Fake::new(chunks(&["found"])));
     assert_eq!("found\n\nshared\n\nboxed", text(&service.retriever(found).reranker(boxed)));
-}
-
-/// What decides no order says so under another name, too, and changes none.
-#[test]
-fn given_a_reranker_when_naming_it_then_it_does_the_same() {
-    let none = Named::new("none", NoOpReranker);
-    assert_eq!(("none", false), (none.name(), none.reorders()));
-    let some = Named::new("some", reversed);
-    assert_eq!(("some", true), (some.name(), some.reorders()));
-    assert!(Reranker::name(&reversed).contains("reversed"));
-    let given = chunks(&["a", "b"]);
-    assert_eq!(given, none.rerank("q", given.clone()).unwrap());
 }
 
 /// A shared or boxed counter counts as the one inside.

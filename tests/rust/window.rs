@@ -300,17 +300,6 @@ fn files_of_models_are_read_whole_or_not_at_all() {
     let file = json!({"models": {"of a file": {"context_window": 9, "max_output_tokens": null}}});
     assert_eq!(9, load_models(&file.to_string()).unwrap()[0].max_input_tokens);
     assert_eq!(9, model_limits("of a file:x").context_window);
-    let file = json!({"models": {"of a file": {
-        "context_window": 9, "max_input_tokens": 8, "max_output_tokens": 7, "provider": "acme",
-        "encoding": "cl100k_base", "calibration": 1.5, "source": "a test",
-    }}});
-    let [read] = &*load_models(&file.to_string()).unwrap() else { panic!("one model") };
-    assert_eq!(
-        (9, 8, Some(7)),
-        (read.context_window, read.max_input_tokens, read.max_output_tokens)
-    );
-    assert_eq!((Some("acme"), "a test"), (read.provider.as_deref(), &*read.source));
-    assert_eq!((Some("cl100k_base"), Some(1.5)), (read.encoding.as_deref(), read.calibration));
     for text in [
         "",
         "{}",

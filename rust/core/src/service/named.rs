@@ -66,3 +66,25 @@ impl<T> fmt::Debug for Named<T> {
         f.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::retrievers::NoOpReranker;
+    use super::*;
+
+    /// What decides no order says so under another name, too, and changes none.
+    #[test]
+    fn a_name_changes_nothing_else() {
+        let none = Named::new("none", NoOpReranker);
+        assert_eq!(("none", false), (none.name(), none.reorders()));
+        let given = vec![Chunk::new("rye"), Chunk::new("tea")];
+        let ranked = none.rerank("tea", given.clone()).expect("it does not fail");
+        assert_eq!(given, ranked);
+        let reversed = |_: &str, chunks: Vec<Chunk>| -> Result<Vec<Chunk>, BoxError> {
+            Ok(chunks.into_iter().rev().collect())
+        };
+        assert!(Reranker::name(&reversed).contains("closure"));
+        let some = Named::new("some", reversed);
+        assert_eq!(("some", true), (some.name(), some.reorders()));
+    }
+}

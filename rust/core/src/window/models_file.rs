@@ -90,3 +90,25 @@ pub fn load_models(json: &str) -> Result<Vec<ModelLimits>, Error> {
 fn no_models() -> Error {
     Error::shape("it must be an object with an object \"models\", or litellm's".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_read() {
+        let read = load_models(
+            r#"{"models": {"of a test of files": {
+                "context_window": 9, "max_input_tokens": 8, "max_output_tokens": 7,
+                "encoding": "cl100k_base", "calibration": 1.5, "provider": "acme", "source": "a test"
+            }}}"#,
+        );
+        let read = &read.expect("they are known")[0];
+        assert_eq!(
+            (9, 8, Some(7)),
+            (read.context_window, read.max_input_tokens, read.max_output_tokens)
+        );
+        assert_eq!((Some("cl100k_base"), Some(1.5)), (read.encoding.as_deref(), read.calibration));
+        assert_eq!((Some("acme"), "a test"), (read.provider.as_deref(), &*read.source));
+    }
+}
