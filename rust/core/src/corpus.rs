@@ -392,3 +392,41 @@ impl Index {
 fn capped(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Documents;
+
+    fn sizes(index: &Index) -> Vec<u32> {
+        index.parts.iter().map(|part| part.chunks()).collect()
+    }
+
+    /// Small additions are merged with what is not twice as long.
+    #[test]
+    fn parts_are_twice_as_long_as_the_next() {
+        let texts: Vec<String> = (1..20).map(|number| "tea ".repeat(number)).collect();
+        let mut index = Index::new(&Documents::new(&texts[..4]));
+        for (count, expected) in
+            [(5, &[4, 1][..]), (6, &[4, 2]), (9, &[9]), (10, &[9, 1]), (11, &[9, 2])]
+        {
+            index = index.extended(&Documents::new(&texts[..count]));
+            assert_eq!(expected, sizes(&index));
+        }
+        assert_eq!([4, 8, 44], [0, 1, 10].map(|at| index.chars(at)));
+        // Nothing is left of a part whose chunks are gone.
+        let index = Index::new(&Documents::new(&texts[..4])).extended(&Documents::new(&texts[..5]));
+        assert_eq!(vec![4], sizes(&index.without(&[false, false, false, false, true])));
+        assert_eq!(vec![1], sizes(&index.without(&[true, true, true, true, false])));
+    }
+
+    /// What the first query would wait for is found at once where it takes long.
+    #[test]
+    fn large_parts_are_prepared() {
+        let lexical = crate::Lexical::default();
+        for (count, is_ready) in [(LARGE, true), (LARGE - 1, false)] {
+            let index = Index::new(&Documents::new(&vec!["teas"; count as usize]));
+            assert_eq!(is_ready, index.query_cost(&lexical) == 0);
+        }
+    }
+}

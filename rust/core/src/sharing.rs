@@ -27,7 +27,7 @@ pub(crate) struct Sharing {
 impl Sharing {
     /// Shares `count` texts of `chars` code points in all, where that pays.
     pub(crate) fn of(count: usize, chars: usize) -> Self {
-        let extra = extra((chars / PARALLEL_CHARS).min(MOST_EXTRA));
+        let extra = extra(more_for(chars));
         let size = if chars < PARALLEL_CHARS { count } else { count / (chars / BLOCK_CHARS) };
         let size = size.max(1);
         Self { extra, size }
@@ -63,9 +63,20 @@ impl Sharing {
     }
 }
 
+/// Returns how many threads more pay for so many code points.
+fn more_for(chars: usize) -> usize {
+    (chars / PARALLEL_CHARS).min(MOST_EXTRA)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thread_more_reads_each_so_many_characters() {
+        let numbers = [0, 3_999_999, 4_000_000, 8_000_000, 11_999_999, 40_000_000, 400_000_000];
+        assert_eq!([0, 0, 1, 2, 2, 7, 7], numbers.map(more_for));
+    }
 
     #[test]
     fn a_thread_takes_as_many_texts_as_have_a_block_of_characters() {

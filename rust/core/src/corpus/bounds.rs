@@ -222,4 +222,23 @@ mod tests {
         let all = all.each();
         assert!(names.into_iter().eq(all.iter().map(|(tokenizer, _)| tokenizer.name())));
     }
+
+    #[test]
+    fn clones_know_as_much_and_the_last_are_kept() {
+        let all = AllBounds::default();
+        let known: Vec<Tokenizer> = Encoding::ALL.iter().map(|&encoding| encoding.into()).collect();
+        assert_eq!(MOST, known.len());
+        for tokenizer in &known {
+            all.of(tokenizer, &STARTS, &CHARS);
+        }
+        let names = |all: &AllBounds| -> Vec<String> {
+            all.each().iter().map(|(tokenizer, _)| tokenizer.name().to_string()).collect()
+        };
+        let expected: Vec<&str> = known.iter().rev().map(Tokenizer::name).collect();
+        assert_eq!(expected, names(&all));
+        assert_eq!(expected, names(&all.clone()));
+        let other = crate::Claude::V3.into();
+        all.put(&other, Arc::new(Bounds::of_stored([].into_iter())));
+        assert_eq!([&[other.name()], &expected[..MOST - 1]].concat(), names(&all));
+    }
 }

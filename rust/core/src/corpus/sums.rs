@@ -418,6 +418,9 @@ mod tests {
     fn check(index: &Index, found: &Found) {
         found.with(index, |sums| {
             let all = sums.all();
+            // A chunk with a score is in a list, as far as there are lists for it.
+            let scored = all.iter().filter(|score| **score > 0.0).count() as u64;
+            assert!(sums.postings() >= scored && (scored > 0 || sums.postings() == 0));
             let mut order: Vec<Rank> =
                 (0..).zip(&all).map(|(at, score)| (!sortable(*score), at)).collect();
             order.sort_unstable();

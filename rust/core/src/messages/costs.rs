@@ -180,4 +180,12 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_image_of_unknown_size_is_estimated() {
+        let costs = Costs::new(&Estimate::Words, Some("gpt-4o"));
+        let image = Image::url("https://a.example/b.png");
+        assert!(costs.is_exact(&Message::user("tea").part(image.clone().size(600, 400))));
+        assert!(!costs.is_exact(&Message::user("tea").part(image)));
+    }
 }

@@ -68,3 +68,36 @@ impl Packer {
         Ok(keys)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Hybrid, Ranking};
+
+    #[test]
+    fn each_chunk_has_a_vector() {
+        let packer = Packer::new(9).ranking(Ranking::Embedding);
+        let keys = |chunks: &[f32]| {
+            let vectors = Vectors::new(&[1.0, 0.0], chunks).expect("they have one size");
+            packer.keys(2, |_| None, |_| 0.0, Some(vectors)).map_err(|error| error.to_string())
+        };
+        assert_eq!(Ok(2), keys(&[1.0, 0.0, 0.0, 1.0]).map(|keys| keys.len()));
+        for (count, chunks) in [(1, &[1.0, 0.0][..]), (3, &[0.5; 6])] {
+            let expected = format!("there must be a vector for each of 2 chunks, not {count}");
+            assert_eq!(Err(expected), keys(chunks));
+        }
+    }
+
+    #[test]
+    fn scores_of_a_hybrid_are_finite() {
+        let keys = |ranking: Hybrid, score| {
+            let packer = Packer::new(9).ranking(ranking);
+            packer.keys(1, |_| Some(score), |_| 0.0, None).map_err(|error| error.to_string())
+        };
+        let weights = crate::Weights { bm25: 0.5, embedding: 0.0, score: 0.5 };
+        let own = || Hybrid { weights, ..Hybrid::default() };
+        assert_eq!(Ok(vec![0.5]), keys(own(), 0.5));
+        let error = keys(own(), f64::INFINITY).expect_err("it is not finite");
+        assert_eq!("chunks[0].score must be finite in a hybrid ranking, not inf", error);
+    }
+}

@@ -581,4 +581,32 @@ mod tests {
         }
         assert!(is_found(4_096) && count < 40, "{count}");
     }
+
+    /// A word with the dot of a lowercased U+0130 may begin with that.
+    #[test]
+    fn what_lowers_to_two_characters_may_begin_any_word() {
+        let dotted = wanted(&["i\u{307}zmir"]);
+        assert_eq!(
+            [1, 1],
+            [[0x130, 0x7A, NONE], [0x69, 0x307, NONE]].map(|first| dotted.may_begin(first))
+        );
+        assert_eq!(0, dotted.may_begin([0x430, 0x431, NONE]));
+        let plain = wanted(&["\u{e9}t\u{e9}"]);
+        assert_eq!(0, plain.may_begin([0x130, 0x7A, NONE]));
+    }
+
+    /// A stem may have an I where its word has a Y.
+    #[test]
+    fn a_second_i_may_be_a_y() {
+        let wanted = wanted(&["\u{e9}i\u{e9}"]);
+        let beginnings = wanted.fronts.as_ref().expect("there is one");
+        let mut fronts = Fronts::default();
+        for second in [I, Y, 0x49, 0x59] {
+            let units =
+                [0xE9, second, 0xE9, 0x20].map(|code| u16::try_from(code).expect("it is small"));
+            fronts.find(Method::Portable, beginnings, &units, Some(&[OTHER, 0x69, OTHER, 0x20]));
+            assert_eq!(1, fronts.places[0] & 1, "{second:x}");
+            assert_eq!(1, wanted.may_begin([0xE9, second, 0xE9]));
+        }
+    }
 }

@@ -391,6 +391,18 @@ mod tests {
     }
 
     #[test]
+    fn words_and_punctuation_count_alike_wherever_they_stand() {
+        let (mut words, tables) = (Words::new(), Claude::V3.tables());
+        let stop = AtomicBool::new(false);
+        let text = b"green tea?!, and more of it";
+        assert_eq!(count(&mut words, "tea"), words.count_word(tables, text, 6, 9, &stop));
+        let none = Markers { begin: false, end: false };
+        let found = [(&b"?!,"[..], 0, 3), (text, 9, 12)]
+            .map(|(text, start, end)| words.count_punctuation(tables, text, start, end, none));
+        assert!(found[0].is_some() && found[0] == found[1]);
+    }
+
+    #[test]
     fn longer_words_are_remembered() {
         for word in
             ["internationalization", "\u{43f}\u{440}\u{435}\u{434}\u{43b}\u{43e}\u{433}\u{430}"]

@@ -186,3 +186,39 @@ fn next_stream(pdf: &[u8], from: usize) -> Option<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sound_has_as_many_seconds_as_its_rate_says() {
+        let wave = |length: usize, rate: u32| {
+            let mut wave = vec![0; length];
+            wave[12..16].copy_from_slice(b"fmt ");
+            wave[28..32].copy_from_slice(&rate.to_le_bytes());
+            seconds(&wave)
+        };
+        assert_eq!([Some(1.0), None, None], [wave(44, 44), wave(43, 44), wave(44, 0)]);
+        assert_eq!(None, seconds(&[0; 50]));
+    }
+
+    #[test]
+    fn a_stream_of_objects_begins_behind_its_line_end() {
+        fn after(pdf: &str) -> Option<&str> {
+            next_stream(pdf.as_bytes(), 0).map(|at| &pdf[at..])
+        }
+
+        assert_eq!(Some("DATA"), after("xx/ObjStm<<>>stream\nDATA"));
+        assert_eq!(Some("DATA"), after("/ObjStm<<>>stream\r\nDATA"));
+        assert_eq!(Some("MORE"), after("/ObjStm<<>>stream DATA stream\nMORE"));
+        assert_eq!(Some("MORE"), after("/ObjStmX stream\nDATA /ObjStm stream\nMORE"));
+        assert_eq!(Some("MORE"), after("/ObjStm_ stream\nDATA /ObjStm stream\nMORE"));
+        assert_eq!(None, after("/ObjStm<<>> no line end behind stream"));
+        let far = |between: usize| {
+            after(&["/ObjStm", &" ".repeat(between), "stream\r\nDATA"].concat()).is_some()
+        };
+        assert_eq!([true, true, false], [199, 200, 201].map(far));
+        assert_eq!(None, next_stream(b"/ObjStm stream\nDATA", 3));
+    }
+}
