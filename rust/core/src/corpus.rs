@@ -422,6 +422,7 @@ mod tests {
 
     /// What the first query would wait for is found at once where it takes long.
     #[test]
+    #[cfg(feature = "stemming")]
     fn large_parts_are_prepared() {
         let lexical = crate::Lexical::default();
         for (count, is_ready) in [(LARGE, true), (LARGE - 1, false)] {

@@ -224,6 +224,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "vocabularies")]
     fn clones_know_as_much_and_the_last_are_kept() {
         let all = AllBounds::default();
         let known: Vec<Tokenizer> = Encoding::ALL.iter().map(|&encoding| encoding.into()).collect();

@@ -405,6 +405,7 @@ mod tests {
 
     /// What is not known yet takes time, and each posting.
     #[test]
+    #[cfg(feature = "stemming")]
     fn costs_are_those_of_what_is_done() {
         let texts = ["# Brewed teas\nbrewing tea", "tea", "rye bread", "rye tea"];
         let index = Index::new(&Documents::new(&texts));
@@ -426,6 +427,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "stemming")]
     fn no_fewer_chunks_have_a_stem_than_one_of_its_terms() {
         let texts = ["teas", "tea", "rye bread", "rye tea", "tea and teas"];
         let index = Index::new(&Documents::new(&texts));
