@@ -27,6 +27,9 @@ mod pool;
 pub(crate) mod pretokenize;
 mod scaled;
 mod size;
+#[cfg(test)]
+#[allow(dead_code)] // which tests use it depends on the features
+mod spread;
 pub(crate) mod tokenizer;
 
 pub use cache::CacheInfo;

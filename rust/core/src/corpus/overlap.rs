@@ -28,7 +28,7 @@ impl Index {
         found.divisor = wanted.len().max(1) as f64;
         let bm25 = Bm25::default();
         for keyword in wanted {
-            // None of English stopwords, which have no lists.
+            // An English stopword, which has no list, has no terms.
             let terms = bm25.terms_of(Text::from_utf8(&keyword));
             if terms.as_slice() == std::slice::from_ref(&keyword) {
                 found.adders.push(Adder::Keyword(self.rows_of(WORDS, &keyword, &bm25)));

@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_content_tells_which_file_it_is() {
-        let error = |content: &[u8]| Tokenizer::parse("", content).expect_err("no one").to_string();
+        let error =
+            |content: &[u8]| Tokenizer::parse("", content).expect_err("it is none").to_string();
         assert!(error(b"dGVh 0\nIA== 1\n").contains("which has 2 ranks"));
         assert!(error(b"\xEF\xBB\xBF {").contains("it is no tokenizer.json"));
         assert!(error(b"tea 0").contains("neither a tokenizer.json"));

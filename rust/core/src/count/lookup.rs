@@ -278,6 +278,7 @@ mod tests {
 
     use super::*;
     use crate::count::exact::GO_ON;
+    use crate::count::spread::check_spread;
     use crate::once::Once;
 
     fn all() -> &'static [Bpe] {
@@ -416,7 +417,7 @@ mod tests {
 
     #[test]
     fn longer_pretokens_are_counted_once() {
-        let (_, mut lookup) = fresh();
+        let mut lookup = Lookup::new();
         let pieces: Vec<_> = (16..=LONG).map(|length| vec![b'a'; length]).collect();
         assert_eq!(pieces.len(), counted(&mut lookup, &pieces));
         // Only few share a place.
@@ -427,14 +428,13 @@ mod tests {
 
     #[test]
     fn two_longer_pretokens_of_one_place_are_remembered() {
-        let (_, lookup) = fresh();
-        let place = |piece: &[u8]| (lookup.hash.of(piece) >> (128 - LONG_BITS)) as usize;
+        let place = |piece: &[u8]| (LongHash::get().of(piece) >> (128 - LONG_BITS)) as usize;
         let piece = |number: u32| format!("a long pretoken {number}").into_bytes();
         for parity in [0, 1] {
             let first = (0..99).map(piece).find(|piece| place(piece) % 2 == parity);
             let first = first.expect("half of them have");
-            let mut same = (0..).map(piece).filter(|piece| place(piece) == place(&first));
-            let those: Vec<_> = same.by_ref().take(3).collect();
+            let same = (0..).map(piece).filter(|piece| place(piece) == place(&first));
+            let those: Vec<_> = same.take(3).collect();
             let mut lookup = Lookup::new();
             assert_eq!(2, counted(&mut lookup, &those[..2]));
             assert_eq!(0, counted(&mut lookup, &those[..2]));
@@ -450,31 +450,18 @@ mod tests {
     fn hashes_depend_on_every_bit() {
         let keys = [0x243F_6A88_85A3_08D3, 0x1319_8A2E_0370_7344, 0xA409_3822_299F_31D0];
         let hash = LongHash([keys[0], keys[1], keys[2], 0x082E_FA98_EC4E_6C89]);
-        let pieces: Vec<_> = (0..32_u64)
-            .map(|number| {
-                let mixed = |nth: u64| fold(4 * number + nth + 1, keys[0]).to_le_bytes();
-                [0, 1, 2, 3].map(mixed).concat()
-            })
-            .collect();
-        let (mut ones, mut count) = ([0; 2], 0);
-        for bit in 0..8 * 32 {
-            let mut changed = [0; 2];
-            for piece in &pieces {
-                let mut other = piece.clone();
-                other[bit / 8] ^= 1 << (bit % 8);
-                let (one, other) = (hash.of(piece), hash.of(&other));
-                for (nth, shift) in [0, 64].into_iter().enumerate() {
-                    changed[nth] += (((one ^ other) >> shift) as u64).count_ones();
-                    ones[nth] += ((one >> shift) as u64).count_ones();
+        let piece = |number: u64| -> Vec<u8> {
+            let mixed = |nth: u64| fold(4 * number + nth + 1, keys[0]).to_le_bytes();
+            [0, 1, 2, 3].map(mixed).concat()
+        };
+        for shift in [0, 64] {
+            check_spread(8 * 32, |number, bit| {
+                let mut piece = piece(number);
+                if let Some(bit) = bit {
+                    piece[bit / 8] ^= 1 << (bit % 8);
                 }
-                count += 64;
-            }
-            let least = changed[0].min(changed[1]) / 32;
-            assert!(least > 24, "bit {bit} changes {least} of 64");
-        }
-        for ones in ones {
-            let share = f64::from(ones) / f64::from(count);
-            assert!((0.45..0.55).contains(&share), "{share} of the bits are 1");
+                (hash.of(&piece) >> shift) as u64
+            });
         }
     }
 

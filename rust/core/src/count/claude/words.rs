@@ -291,6 +291,7 @@ fn case(tables: &Tables, word: &[u8]) -> Case {
 mod tests {
     use super::*;
     use crate::count::claude::Claude;
+    use crate::count::spread::check_spread;
 
     /// Returns how often the entries of keys are made. Each counts 3.
     fn made(words: &mut Words, keys: &[u128]) -> usize {
@@ -357,21 +358,10 @@ mod tests {
     /// Every bit of a key changes about half of the bits of its mix.
     #[test]
     fn mixes_depend_on_every_bit() {
-        let spread =
-            |number: u128| number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834 | 1);
-        let (mut ones, mut count) = (0, 0);
-        for bit in 0..128 {
-            let mut changed = 0;
-            for number in 1..=64 {
-                let key = spread(number);
-                changed += (mix(key) ^ mix(key ^ 1 << bit)).count_ones();
-                ones += mix(key).count_ones();
-                count += 64;
-            }
-            assert!(changed / 64 > 24, "bit {bit} changes {} of 64", changed / 64);
-        }
-        let share = f64::from(ones) / f64::from(count);
-        assert!((0.45..0.55).contains(&share), "{share} of the bits are 1");
+        check_spread(128, |number, bit| {
+            let odd = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+            mix(u128::from(number + 1).wrapping_mul(odd) ^ bit.map_or(0, |bit| 1 << bit))
+        });
     }
 
     fn count(words: &mut Words, word: &str) -> u64 {
