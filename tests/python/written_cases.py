@@ -157,7 +157,49 @@ def refusals():
     return {"template": found(Template(str)), "prompt": found(Prompt(str))}
 
 
-KINDS = (templates, prompts, refusals)
+def searches():
+    """Return which sets of chunks a prompt is made of before it fits, and what fits."""
+    rng = Random(13)
+    cases = []
+    for number in range(70):
+        case = {
+            "function": [*PROMPTS][number % len(PROMPTS)],
+            "counter": rng.choice(COUNTERS),
+            "max_tokens": rng.choice([20, 60, 300, 1_000]),
+            "words": rng.choices([0, 1, 2, 5, 30], k=rng.choice([5, 60])),
+        }
+        cases.append({**case, "answer": _searched(case)})
+    return cases
+
+
+def _searched(case):
+    made = []
+
+    def make(chunks):
+        made.append([int(chunk["title"]) for chunk in chunks])
+        return PROMPTS[case["function"]](chunks)
+
+    chunks = [
+        {"title": str(place), "text": " ".join(["tea"] * words)}
+        for place, words in enumerate(case["words"])
+    ]
+    packer = Packer(
+        case["max_tokens"],
+        template=Prompt(make),
+        counter=case["counter"],
+        ranking="input",
+        dedupe=None,
+    )
+    packing = packer.pack("", chunks)
+    # The number and the sum of the places in each.
+    return {
+        "made": [[len(places), sum(places)] for places in made],
+        "total_tokens": packing.total_tokens,
+        "kept": [kept.index for kept in packing.kept],
+    }
+
+
+KINDS = (templates, prompts, refusals, searches)
 
 
 if __name__ == "__main__":

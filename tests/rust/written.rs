@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use budgeteer::presets::{agentic_rag, context_gate, context_router};
 use budgeteer::{
     Chunk, Corpus, Dedupe, Document, Encoding, ErrorKind, Estimate, KeptChunk, Order, Overflow,
-    Packer, Packing, Template, TokenCounter, Units,
+    Packer, Packing, Ranking, Template, TokenCounter, Units,
 };
 use cases::{cases, list, number};
 use proptest::prelude::*;
@@ -134,6 +134,30 @@ fn prompts() {
             render(&name, &kept.iter().map(|&index| &own[index]).collect::<Vec<_>>())
         });
         assert_answered(case, chunks, &packer);
+    }
+}
+
+/// The same sets of chunks are tried until a prompt fits.
+#[test]
+fn searches() {
+    for case in list(&cases("written.json", "searches")) {
+        let row = |(place, words): (usize, &Value)| {
+            Chunk::new(vec!["tea"; number(words)].join(" ")).title(place.to_string())
+        };
+        let chunks: Vec<Chunk> = list(&case["words"]).iter().enumerate().map(row).collect();
+        let (name, own) = (case["function"].as_str().unwrap().to_owned(), chunks.clone());
+        let made: Arc<Mutex<Vec<[usize; 2]>>> = Arc::default();
+        let log = Arc::clone(&made);
+        let options = json!({"options": {"counter": case["counter"], "order": "rank"}, "max_tokens": case["max_tokens"]});
+        let packer = packer(&options).ranking(Ranking::Input).prompt(move |kept| {
+            log.lock().unwrap().push([kept.len(), kept.iter().sum()]);
+            render(&name, &kept.iter().map(|&index| &own[index]).collect::<Vec<_>>())
+        });
+        let packing = packer.pack("", &chunks).unwrap();
+        let kept: Vec<usize> = packing.kept.iter().map(|kept| kept.index).collect();
+        let made = made.lock().unwrap().clone();
+        let found = json!({"made": made, "total_tokens": packing.total_tokens, "kept": kept});
+        assert_eq!(case["answer"], found, "{case}");
     }
 }
 

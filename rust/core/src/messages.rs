@@ -468,3 +468,34 @@ pub fn count_messages(
     let total = if messages.is_empty() { 0 } else { costs.around() };
     messages.iter().fold(total, |total, message| total.saturating_add(costs.of(message)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_of_one_text() {
+        let one = Message::user("tea");
+        assert_eq!(Some("tea"), one.only_text());
+        assert!(matches!(one.text(), Cow::Borrowed("tea")));
+        let two = one.part("rye");
+        assert_eq!((None, Cow::Borrowed("tea\nrye")), (two.only_text(), two.text()));
+        assert_eq!(None, Message::user(Image::url("https://a.example/b.png")).only_text());
+    }
+
+    /// Only results of tools are masked.
+    #[test]
+    fn results_of_tools() {
+        let results = [Message::tool("a", "tea"), Message::new("function", "tea")];
+        for message in &results {
+            assert_eq!(vec!["tea"], message.result_texts());
+            let masked = message.masked().expect("it changes");
+            assert_eq!((MASK, message.role()), (&*masked.text(), masked.role()));
+            assert_eq!(None, masked.masked());
+        }
+        for message in [Message::user("tea"), Message::assistant("tea"), Message::system("tea")] {
+            assert!(message.result_texts().is_empty());
+            assert_eq!(None, message.masked());
+        }
+    }
+}

@@ -5,6 +5,9 @@
 
 use std::sync::atomic::AtomicBool;
 
+#[cfg(test)]
+pub(crate) mod watching;
+
 use crate::count::{Estimate, Exact, Factor};
 use crate::gate::Gate;
 use crate::ranking::{Needs, RankBy, Words};

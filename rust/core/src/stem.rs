@@ -342,6 +342,28 @@ mod short {
         Short::of_latin(Text::Ucs2(&units), 0, word.len())
     }
 
+    /// A word has the same key wherever it stands.
+    #[test]
+    fn keys_of_words_within_a_text() {
+        let text = b"  Th\xE9s de la colline  et des jardins";
+        for (at, end) in (0..20).flat_map(|at| (at + 1..=at + 15).map(move |end| (at, end))) {
+            let expected = latin(&text[at..end]);
+            assert_eq!(expected, Short::of_latin(Text::Latin1(text), at, end), "{at} {end}");
+            let units: Vec<u16> = text.iter().map(|&unit| unit.into()).collect();
+            assert_eq!(expected, Short::of_latin(Text::Ucs2(&units), at, end), "{at} {end}");
+        }
+    }
+
+    /// Words have places of their own, of so many bits.
+    #[test]
+    fn words_spread() {
+        let word = |at: u32| Short::of(format!("word{at}").as_bytes()).expect("it is short");
+        let mut places: Vec<usize> = (0..1_000).map(|at| word(at).hash(13)).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() > 900 && places.last() < Some(&(1 << 13)), "{}", places.len());
+    }
+
     /// A word of a folded text has the key of its lowercase, at each length.
     #[test]
     fn words_of_a_folded_text() {
@@ -396,6 +418,18 @@ mod tests {
             let word = |count: usize| format!("{}ing", start(count));
             assert_eq!(start(64), english.stem(&word(64)));
             assert_eq!(word(65), english.stem(&word(65)));
+        }
+    }
+
+    /// What a thread remembers is the stem in that language.
+    #[test]
+    fn stems_of_short_words() {
+        let word = Short::of(b"katzen").expect("it is short");
+        for _ in 0..3 {
+            for (language, stem) in [("english", "katzen"), ("german", "katz")] {
+                let stemming = Stemming::of(language).expect("there is one");
+                assert_eq!(Short::of(stem.as_bytes()), stemming.of_short(word));
+            }
         }
     }
 

@@ -253,4 +253,64 @@ mod tests {
         }
         assert_eq!(marks, drafts.fitting.marks.len());
     }
+
+    fn places(marks: &[Mark]) -> Vec<usize> {
+        marks.iter().map(|mark| mark.at).collect()
+    }
+
+    /// Only as much is taken for known as the next draft has, too, with the
+    /// character at each mark.
+    #[test]
+    fn marks_of_another_draft() {
+        let marks = [4, 9, 14].map(|at| Mark { at, tokens: 0 }).to_vec();
+        let known = Known { text: b"aaaa bbbb cccc dddd".to_vec(), marks, total: 0 };
+        let start = |text: &str| places(known.start(text.as_bytes()));
+        assert_eq!(vec![4, 9, 14], start("aaaa bbbb cccc dddd"));
+        assert_eq!(vec![4, 9], start("aaaa bbbb cccX"));
+        assert_eq!(vec![4], start("aaaa bbbb ccX"));
+        let end = |text: &str, from| places(known.end(text.as_bytes(), from));
+        assert_eq!(vec![4, 9, 14], end("aaaa bbbb cccc dddd", 0));
+        assert_eq!(vec![9, 14], end("aaaa bbbb cccc dddd", 9));
+        assert_eq!(vec![14], end("aaaa bbbb cccc dddd", 14));
+        assert_eq!(Vec::<usize>::new(), end("aaaa bbbb cccc dddd", 15));
+        assert_eq!(vec![14], end("Xcccc dddd", 0));
+        assert_eq!(Vec::<usize>::new(), end("Xccc dddd", 0));
+        let early = Known { marks: vec![Mark { at: 3, tokens: 0 }], ..known };
+        assert!(early.end(b"aaaa bbbb cccc dddd", 0).is_empty());
+    }
+
+    /// Marks are some way apart, where the text may be split.
+    #[test]
+    fn marks_of_a_draft() {
+        let mut drafts = Drafts { step: 8, ..Drafts::new(&Encoding::O200k.into(), Factor::ONE) };
+        for (text, marks) in [
+            ("tea tea tea tea", &[][..]),
+            ("tea tea tea teas", &[11]),
+            ("tea tea tea tea tea ", &[11, 19]),
+            ("teateateateateateateatea", &[]),
+            (&format!("{}. tea", "tea".repeat(86)), &[258]),
+            (&format!("{}. tea", "tea".repeat(90)), &[270]),
+        ] {
+            assert!(drafts.count(text.into(), 1_000, &GO_ON).is_some());
+            assert_eq!(marks, places(&drafts.fitting.marks), "{text}");
+            assert_eq!(!marks.is_empty(), !drafts.fitting.text.is_empty());
+        }
+        assert_eq!(None, drafts.count("tea tea tea tea tea tea tea".into(), 6, &GO_ON));
+        assert_eq!(vec![11, 19], places(&drafts.over.marks));
+        assert_eq!(b"tea tea tea tea tea tea".to_vec(), drafts.over.text);
+    }
+
+    #[test]
+    fn splits_are_sought_behind_words_and_lines() {
+        let may = |two: &str| {
+            let at = two.char_indices().nth(1).expect("there are two").0;
+            may_split(two.as_bytes()[at - 1], two.as_bytes()[at])
+        };
+        for two in ["a ", "1.", "\u{e9} ", "\na", "\n "] {
+            assert!(may(two), "{two:?}");
+        }
+        for two in ["ab", " a", "  ", ". ", "a1", "a\u{e9}", "\n\u{e9}"] {
+            assert!(!may(two), "{two:?}");
+        }
+    }
 }

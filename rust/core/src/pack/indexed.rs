@@ -335,3 +335,46 @@ pub(crate) fn may_skip(call: &Call<'_>) -> bool {
     let is_by_rank = !has_policy && plan.selection == Selection::Rank;
     is_by_rank && call.is_bare() && plan.counting != Counting::Host
 }
+
+#[cfg(all(test, feature = "o200k"))]
+mod tests {
+    use budgeteer_vocab::Encoding;
+
+    use super::*;
+    use crate::plan::Plan;
+
+    /// All chunks are looked at where what becomes of one hangs on others, or on
+    /// more than its text.
+    #[test]
+    fn some_calls_look_at_every_chunk() {
+        let may = |change: &dyn Fn(&mut Plan)| {
+            let mut plan = Plan::new(Counting::Estimate(Estimate::CharsDiv4));
+            change(&mut plan);
+            may_skip(&plan.call("tea".into(), 10))
+        };
+        let exact = || Counting::Exact(Exact::new(Encoding::O200k), Factor::ONE);
+        assert!(may(&|_| ()));
+        assert!(may(&|plan| plan.counting = exact()));
+        assert!(may(&|plan| (plan.policy, plan.counting) = (Policy::SumOfParts, exact())));
+        assert!(!may(&|plan| plan.counting = Counting::Host));
+        assert!(!may(&|plan| plan.policy = Policy::SumOfParts));
+        assert!(!may(&|plan| plan.policy = Policy::Cite));
+        assert!(!may(&|plan| plan.selection = Selection::Coverage));
+        assert!(!may(&|plan| plan.notice = Some(vec![String::new()])));
+        assert!(!may(&|plan| plan.template.header = "Read:".into()));
+    }
+
+    /// The limit is the largest measure that still fits.
+    #[test]
+    fn limits() {
+        let limit = |start, budget| {
+            let estimate = Estimate::CharsDiv4;
+            Unseen::Estimated { estimate, start, tokens: 0, budget }.limit()
+        };
+        assert_eq!([40, 37, 30, 1], [0, 3, 10, 39].map(|start| limit(start, 10)));
+        assert_eq!(4_000_000_000 - 7, limit(7, 1_000_000_000));
+        assert_eq!(u32::MAX - 1, limit(0, 1 << 40));
+        assert_eq!([9, u32::MAX], [9, 1 << 40].map(|left| Unseen::Counted(left).limit()));
+        assert_eq!([0, 0], [Unseen::Capped, Unseen::Stopped(9)].map(Unseen::limit));
+    }
+}

@@ -203,6 +203,33 @@ impl<B: Batch, H: Host> Host for AskedOnce<'_, '_, B, H> {
 mod tests {
     use super::*;
     use crate::chunk::Documents;
+    use crate::plan::watching::Watching;
+
+    /// A host is asked about each text and tag once, and for the rest each time.
+    #[test]
+    fn a_host_is_asked_once() {
+        let texts = ["Green tea. Rye bread.", "Black tea."];
+        let batch = Documents::new(&texts);
+        let mut extracts = Extracts::new(&batch);
+        extracts.set(0, 0, Some(Extract::new(b"Green tea.".to_vec(), batch.text(0))));
+        let (mut host, mut answers) = (Watching::default(), Answers::default());
+        for _ in 0..2 {
+            let (host, answers, extracts) = (&mut host, &mut answers, &extracts);
+            let mut once = AskedOnce { host, answers, extracts };
+            let counts = [0, 1].map(|index| once.count(Subject::Chunk(index)));
+            assert_eq!([Ok(10), Ok(9)], counts);
+            assert_eq!([Ok(9), Ok(9)], [0, 1].map(|index| once.count_whole(index)));
+            assert_eq!(Ok(3), once.count(Subject::Assembled(b"tea")));
+            assert_eq!(Ok(&b"1"[..]), once.tag(1).as_ref().map(|tag| &*tag.id));
+            assert_eq!(Ok(b"chunk 1".to_vec()), once.write(1));
+            assert_eq!(Ok(11), once.cite(1));
+            assert_eq!(Ok(2), once.work(5, |_| 2));
+        }
+        let asked = ["count 0", "count 1", "count 0", "count 0", "tag 1"];
+        let each_time = ["write 1", "cite 1"];
+        assert_eq!([&asked[..], &each_time, &each_time].concat(), host.asked);
+        assert_eq!(vec![5, 5], host.work);
+    }
 
     #[test]
     fn extracts_stand_for_texts() {

@@ -229,3 +229,95 @@ impl Best {
         (self.found.into_iter().map(|(rank, score, _)| (rank, score)).collect(), self.is_all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::chunk::Documents;
+    use crate::corpus::Index;
+    use crate::count::exact::GO_ON;
+    use crate::ranking::Bm25;
+
+    /// Chunks of several lengths, all with one word and few with others.
+    fn texts() -> Vec<String> {
+        let text = |at: usize| {
+            let mut words = vec!["tea"; 1 + at * 7 % 4];
+            words.extend(["green"].repeat(usize::from(at % 3 == 0) * (1 + at % 5)));
+            words.extend(["oolong"].repeat(usize::from(at % 500 == 7) * (1 + at / 1_000)));
+            words.extend(["hill"].repeat(usize::from(at / 2_100 == 2 && at % 2 == 0)));
+            words.extend(["of"].repeat(at * 5 % 11));
+            words.join(" ")
+        };
+        (0..10_000).map(text).collect()
+    }
+
+    /// Only chunks that may be among the best are asked about, and of some windows
+    /// none.
+    #[test]
+    fn few_are_asked_about() {
+        let texts = texts();
+        let batch = Documents::new(&texts);
+        let index = Index::new(&batch);
+        let lexical = Bm25::default().into();
+        let mut asked = Vec::new();
+        for query in ["tea green oolong hill", "tea oolong", "green hill", "tea"] {
+            let lists = index.query(query.into(), &lexical).expect("it has lists");
+            lists.found(&batch, &GO_ON).0.with(&index, |sums| {
+                let all = sums.all();
+                for most in [1, 16, 300] {
+                    let (wanted, accepted) = (Cell::new(0), Cell::new(0));
+                    let is_wanted = |_| {
+                        wanted.set(wanted.get() + 1);
+                        true
+                    };
+                    let (best, _) = sums.best(most, is_wanted, |_, _| {
+                        accepted.set(accepted.get() + 1);
+                        true
+                    });
+                    let mut ranks: Vec<Rank> =
+                        (0..).zip(&all).map(|(at, score)| (!sortable(*score), at)).collect();
+                    ranks.sort_unstable();
+                    assert!(ranks[..most].iter().eq(best.iter().map(|(rank, _)| rank)));
+                    asked.push((wanted.get(), accepted.get()));
+                }
+            });
+        }
+        let expected = vec![
+            [(25, 10), (1_105, 199), (3_908, 2_213)],
+            [(18, 11), (128, 128), (1_720, 1_720)],
+            [(31, 9), (257, 215), (1_825, 1_747)],
+            [(6, 6), (112, 112), (1_710, 1_710)],
+        ];
+        assert_eq!(expected.concat(), asked);
+    }
+
+    #[test]
+    fn sums_above_a_bound_are_marked() {
+        let sums = [0.0, 1.0, 1.5, 2.0, 0.5, 9.0, 1.0, 1.25, 3.0];
+        let mut above = [7; 9];
+        write_above(&sums, 1.0, &mut above);
+        assert_eq!([0, 0, 1, 1, 0, 1, 0, 1, 1], above);
+    }
+
+    #[test]
+    fn chunks_stay_in_their_order() {
+        let mut chunks = vec![3, 5, 8, 9];
+        keep(&mut chunks, |chunk| chunk != 5 && chunk < 9);
+        assert_eq!(vec![3, 8], chunks);
+    }
+
+    /// The least is what the last of the best has.
+    #[test]
+    fn the_best_are_cut() {
+        let mut best = Best { most: 2, found: Vec::new(), least: 0.0, is_all: true };
+        for (at, sum) in (0..).zip([1.0, 4.0, 2.0, 3.0]) {
+            assert_eq!((0.0, true), (best.least, best.is_all));
+            best.push((!sortable(sum), at), sum, sum);
+        }
+        assert_eq!((3.0, false, 2), (best.least, best.is_all, best.found.len()));
+        let (found, is_all) = best.finish();
+        assert_eq!((vec![1, 3], false), (found.iter().map(|(rank, _)| rank.1).collect(), is_all));
+    }
+}

@@ -141,6 +141,18 @@ fn it_stops_when_told() {
     }
 }
 
+/// A caller who wants no result is heard within 16,384 bytes, and not before.
+#[test]
+fn covering_stops_soon() {
+    let tables = Claude::V3.tables();
+    let stop = AtomicBool::new(true);
+    let short = b"zq".repeat(8_000);
+    assert_eq!(tables.tile(&short), tables.tile_till(&short, &stop));
+    let long = b"zq".repeat(20_000);
+    assert_ne!(tables.tile(&long), tables.tile_till(&long, &stop));
+    assert_eq!(tables.tile(&long), tables.tile_till(&long, &GO_ON));
+}
+
 /// What is counted at once is as much as piece by piece.
 #[test]
 fn long_runs_are_counted_as_short_ones() {
