@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use budgeteer::{
     Bm25, Chunk, Corpus, Dedupe, Encoding, ErrorKind, Estimate, Lexical, Overflow, Packer, RankBy,
@@ -191,4 +192,52 @@ fn own_counter() {
         }
         assert_eq!(budget > 58, packing.kept.iter().filter(|kept| !kept.was_cut).count() == 2);
     }
+}
+
+/// How many sentences fit is found from few tries, whatever the budget: a caller's own
+/// counter is asked so often, and of so many characters.
+#[test]
+fn few_texts_are_counted() {
+    let sentence = |at: usize| {
+        let words = ["green", "tea", "of", "the", "hill", "rye"];
+        let words: Vec<_> = (0..2 + at * 7 % 11).map(|nth| words[(at + nth * nth) % 6]).collect();
+        format!("Line {at} {}.", words.join(" "))
+    };
+    let chunk = |at: usize| {
+        let sentences: Vec<_> = (at * 10..).take(1 + at * 5 % 9).map(sentence).collect();
+        sentences.join(" ")
+    };
+    let chunks: Vec<String> = (0..60).map(chunk).collect();
+    let asked = |packer: Packer| {
+        let log: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let own = Arc::clone(&log);
+        let packer = packer.units(Units::Sentence).counter(move |text: &str| {
+            own.lock().unwrap().push(text.len());
+            text.split_whitespace().count()
+        });
+        packer.pack("green tea of the hill", &chunks).unwrap();
+        let log = log.lock().unwrap();
+        (log.len(), log.iter().sum::<usize>())
+    };
+    let mut found = Vec::new();
+    for budget in [3, 8, 30, 100, 250, 700, 2_000, 5_000] {
+        for notice in [None, Some("Left out: {count}.")] {
+            let packer = Packer::new(budget).ranking(Ranking::Bm25);
+            found.push(asked(match notice {
+                Some(notice) => packer.notice(notice),
+                None => packer,
+            }));
+        }
+    }
+    let expected = vec![
+        [(67, 12_245), (67, 12_245)],
+        [(67, 12_275), (70, 12_365)],
+        [(75, 13_265), (80, 13_824)],
+        [(99, 16_862), (102, 17_002)],
+        [(73, 15_595), (107, 20_026)],
+        [(125, 26_715), (129, 26_890)],
+        [(143, 63_153), (178, 95_925)],
+        [(61, 23_996), (63, 24_140)],
+    ];
+    assert_eq!(expected.concat(), found);
 }

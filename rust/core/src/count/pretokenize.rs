@@ -337,3 +337,86 @@ fn ends_word(classes: &Classes, before: u32, behind: u32) -> bool {
     classes.of(before) & (LETTER | Class::NUMBER) != 0
         && (class & SPACE != 0 || (class & !Class::SIGN == 0 && behind != u32::from(b'\'')))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn splits(pattern: impl Pattern, text: &str) -> Vec<&str> {
+        let (classes, mut at, mut splits) = (Classes::get(), 0, Vec::new());
+        while at < text.len() {
+            let end = pattern.end(classes, text.as_bytes(), at);
+            splits.push(&text[at..end]);
+            at = end;
+        }
+        splits
+    }
+
+    /// As the patterns above say; `|` stands between pretokens.
+    #[test]
+    fn pretokens() {
+        let check = |split: fn(&str) -> Vec<&str>, all: &[&str]| {
+            for expected in all {
+                assert_eq!(*expected, split(&expected.replace('|', "")).join("|"));
+            }
+        };
+        let of_cl100k = [
+            "I|'ll| go",
+            "we|'Re|'VE",
+            "it|'s|'D|'m|'T",
+            "a|'\u{17f}|b",
+            "a|'lx",
+            "a|'v| '|e",
+            "TeA",
+            "_a|\u{301}b| \u{301}|c",
+            "123|4|a",
+            " |1|.\n\n|b",
+            " !?\r\n|b",
+            "a|/\n|/b",
+            "x| | y",
+            "x| \n| y",
+            "x|\n\n| y",
+            "a| \n ",
+            "a|  ",
+        ];
+        check(|text| splits(Cl100k, text), &of_cl100k);
+        check(|text| splits(Llama3, text), &["a| \n| ", "123|4"]);
+        check(|text| splits(Qwen2, text), &["a| \n| ", "1|2|3|."]);
+        check(|text| splits(Qwen35, text), &["_a\u{301}b| \u{301}c|.\u{301}d|1| ?"]);
+        let of_o200k = [
+            "I'll| go",
+            "a'\u{17f}|b",
+            "Te|A",
+            "TEa|Bc",
+            "tea|TEA",
+            "\u{301}a|B\u{301}c",
+            " \u{301}a",
+            ".\u{301}|.\u{301}",
+            "TE\u{301}Ab",
+            "A\u{301}|1",
+            "\u{65e5}a\u{65e5}|A",
+            "123|4",
+            "a|/\n/|b",
+            "x|  | y",
+            "a| \n\n| ",
+        ];
+        check(|text| splits(O200k, text), &of_o200k);
+        check(|text| splits(Tekken, text), &["I|'ll| go|1|2|/\n/|b", "Te|A"]);
+    }
+
+    #[test]
+    fn safe_splits() {
+        let is_safe = |two: &str| {
+            let codes: Vec<u32> = two.chars().map(u32::from).collect();
+            is_safe_split(Classes::get(), codes[0], codes[1])
+        };
+        for two in ["a ", "1 ", "a\n", "a.", "1!", "\u{e9}-", "\na", "\r.", "\n1", "\n\u{301}"] {
+            assert!(is_safe(two), "{two:?}");
+        }
+        for two in
+            ["ab", "a1", "a'", "a\u{301}", ". ", "..", " a", "\u{301} ", "\n/", "\n ", "\n\n"]
+        {
+            assert!(!is_safe(two), "{two:?}");
+        }
+    }
+}

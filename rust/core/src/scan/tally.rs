@@ -461,6 +461,32 @@ mod tests {
         (words, counts)
     }
 
+    /// A tally has room for so many terms, and no more.
+    #[test]
+    fn rooms_of_a_tally() {
+        for (terms, rooms) in [(0, [0; 3]), (64, [64, 1, 1]), (65, [65, 2, 1])] {
+            let Tally { counts, found, blocks, .. } = Tally::new(terms);
+            assert_eq!(rooms, [counts.len(), found.len(), blocks.len()]);
+        }
+        let mut tally = Tally::new(9_000);
+        assert_eq!([9_000, 141, 3], [tally.counts.len(), tally.found.len(), tally.blocks.len()]);
+        let terms = [0, 63, 64, 4_095, 4_096, 8_191, 8_192, 8_999];
+        terms.into_iter().rev().for_each(|term| tally.add(term));
+        assert_eq!(vec![1 << 63 | 0b11, 1 << 63 | 1, 1 << 12 | 1], tally.blocks);
+        let mut found = Vec::new();
+        tally.drain(|term, count| found.push((term, count)));
+        assert_eq!(terms.map(|term| (term, 1)).to_vec(), found);
+    }
+
+    /// Many terms are sought by marks.
+    #[test]
+    fn marks_are_for_many_terms() {
+        for count in [1, FEW - 1, FEW, FEW + 1, 40] {
+            let terms = (0..).take(count).map(|at| (format!("tea{at}").into(), at)).collect();
+            assert_eq!(count > FEW, TermScanner::new(terms).marks.is_some(), "{count}");
+        }
+    }
+
     /// Every method counts a term just where it is a word: at every offset and
     /// beside every kind of byte.
     #[test]

@@ -513,6 +513,15 @@ mod tests {
         assert!(passed < 200, "{passed} of {all}");
     }
 
+    /// Words that begin otherwise have hashes of their own.
+    #[test]
+    fn hashes_of_beginnings() {
+        let letters = || FROM..TO;
+        let pairs = letters().flat_map(|one| letters().map(move |two| [one, two, FROM]));
+        let hashes: HashSet<u32> = pairs.map(|word| hash_of(&word, |&code| code)).collect();
+        assert_eq!(32 * 32, hashes.len());
+    }
+
     #[test]
     fn few_other_pairs_pass() {
         let pairs = [([0x8336, 0x8449], 3), ([0x7D05, 0x8336], 5), ([0x7DD1, NONE], 7)];
