@@ -244,9 +244,9 @@ mod tests {
     fn texts() -> Vec<String> {
         let text = |at: usize| {
             let mut words = vec!["tea"; 1 + at * 7 % 4];
-            words.extend(["green"].repeat(usize::from(at % 3 == 0) * (1 + at % 5)));
+            words.extend(["green"].repeat(usize::from(at.is_multiple_of(3)) * (1 + at % 5)));
             words.extend(["oolong"].repeat(usize::from(at % 500 == 7) * (1 + at / 1_000)));
-            words.extend(["hill"].repeat(usize::from(at / 2_100 == 2 && at % 2 == 0)));
+            words.extend(["hill"].repeat(usize::from(at / 2_100 == 2 && at.is_multiple_of(2))));
             words.extend(["of"].repeat(at * 5 % 11));
             words.join(" ")
         };
@@ -284,7 +284,7 @@ mod tests {
                 }
             });
         }
-        let expected = vec![
+        let expected = [
             [(25, 10), (1_105, 199), (3_908, 2_213)],
             [(18, 11), (128, 128), (1_720, 1_720)],
             [(31, 9), (257, 215), (1_825, 1_747)],
