@@ -488,7 +488,8 @@ mod tests {
     use crate::count::{Estimate, Exact};
     use crate::plan::watching::Watching;
     use crate::plan::{MinScore, Overflow};
-    use crate::ranking::Ranking;
+    use crate::ranking::{Bm25, Ranking};
+    use crate::score::lexical::batch_lexical_scores;
 
     const QUERY: &str = "green tea number of all the teas that are sold in the small shop";
 
@@ -529,7 +530,7 @@ mod tests {
         };
         assert!(host.asked.is_empty());
         assert_eq!(told(&all), told(&found));
-        assert_eq!(all.scores(), found.scores());
+        assert_eq!((all.scores(), all.least()), (found.scores(), found.least()));
         let dropped = found.dropped_of(index.measures(&plan.counting));
         assert_eq!(format!("{:?}", all.dropped()), format!("{dropped:?}"));
         let counted = match &plan.counting {
@@ -603,6 +604,24 @@ mod tests {
             ([300, 300, 600, 2], [300, 300, 0, 2]),
         ];
         assert_eq!(rows, looked_at_by(&CHANGES[..3], 1_000, 12_000));
+    }
+
+    /// From which score on chunks are in scope is told where it was found.
+    #[test]
+    fn the_least_score_in_scope() {
+        let texts = ["green tea of the hill", "green tea", "rye bread"];
+        let batch = Documents::new(&texts);
+        let index = Arc::new(Index::new(&batch));
+        let least = |min_score| {
+            let plan = Plan { min_score, ..estimate() };
+            let call = plan.call(QUERY.into(), 20);
+            run_indexed(&call, &batch, &index, &mut Watching::default()).unwrap().least()
+        };
+        assert_eq!([None, None], [None, Some(MinScore::At(1.0))].map(least));
+        let scores = batch_lexical_scores(QUERY.into(), &batch, &Bm25::default().into());
+        let mean = (scores[0] + scores[1] + scores[2]) / 3.0;
+        let found = least(Some(MinScore::Auto)).expect("it is found");
+        assert!((found - 0.35 * mean).abs() < 1e-9, "{found} of {mean}");
     }
 
     /// So it is where scores are not added up before they are asked for.

@@ -216,6 +216,27 @@ mod tests {
         assert_eq!(["日a本"], *parts(&joins, "日a本"));
     }
 
+    /// The end of a character may be of many, and its beginning too.
+    #[test]
+    fn parts_of_characters() {
+        assert_eq!(Some((0x61, 0x61)), codes(b"a"));
+        assert_eq!(Some((0x6000, 0x6FFF)), codes(&[0xE6]));
+        assert_eq!(Some((0x65C0, 0x65FF)), codes(&[0xE6, 0x97]));
+        assert_eq!(Some((0x65E5, 0x65E5)), codes("\u{65e5}a".as_bytes()));
+        assert_eq!(Some((0x1_0000, 0x3_FFFF)), codes(&[0xF0]));
+        assert_eq!([None, None], [&[b'a', 0x97][..], &[0xE6, b'a']].map(codes));
+        let steps = |tail: &[u8]| first_of(tail).expect("it is one").take(2).collect::<Vec<_>>();
+        assert_eq!(vec![0x1_0000, 0x1_0040], steps(&[0xF0]));
+        assert_eq!(vec![0xF000, 0xF001], steps(&[0xEF]));
+
+        let joins = Joins::new(&vocabulary(&["\u{65e5}\u{672c}".as_bytes()]));
+        let last = |head: &[u8]| joins.last_of(head).map(Iterator::collect::<Vec<_>>);
+        assert_eq!([None, Some(vec![0x61])], [&b""[..], b"a"].map(last));
+        let all = last(&[0x97]).expect("there are many");
+        assert_eq!([0x17, 0x57], all[..2]);
+        assert_eq!(Some(vec![0x5E5]), last(&[0x97, 0xA5]));
+    }
+
     /// A token may begin or end inside of a character: it joins all that it may
     /// be in.
     #[test]

@@ -286,6 +286,30 @@ mod tests {
         assert_eq!(compose_part(&text).as_bytes(), &*Normal::Nfc.of(text.as_bytes(), &GO_ON));
     }
 
+    /// A text may be parted in front of ASCII, behind what stays as it is.
+    #[test]
+    fn texts_are_parted() {
+        let may = |normal: Normal, before: char, behind: char| {
+            normal.may_part(before.into(), behind.into())
+        };
+        assert!(may(Normal::Nfc, 'a', 'b') && may(Normal::Nfc, '\u{65e5}', 'a'));
+        assert!(!may(Normal::Nfc, 'e', '\u{301}') && !may(Normal::Nfc, '\u{301}', 'a'));
+        assert!(!may(Normal::Nfc, 'a', '\u{80}') && !may(Normal::Nfc, '\u{212b}', 'a'));
+        assert!([Normal::As, Normal::Spaces].iter().all(|normal| may(*normal, 'e', '\u{301}')));
+    }
+
+    /// Nothing is copied where nothing changes, and a caller who wants no result is
+    /// heard after some bytes.
+    #[test]
+    fn composing_stops_soon() {
+        let spaces = Normal::Spaces.of("\u{e9}".as_bytes(), &GO_ON);
+        assert!(matches!(spaces, Cow::Borrowed(_)));
+        let stop = AtomicBool::new(true);
+        let text = |length: usize| format!("{}e\u{301}", "x".repeat(length));
+        let is_composed = |text: String| compose(&text, &stop).ends_with("\u{e9}".as_bytes());
+        assert_eq!([true, false], [LOOK / 2, LOOK * 2].map(text).map(is_composed));
+    }
+
     /// As `tokenizers` 0.23 composes.
     #[test]
     fn newer_characters_neither_compose_nor_move() {
