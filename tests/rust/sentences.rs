@@ -194,6 +194,18 @@ fn own_counter() {
     }
 }
 
+/// The sentences of a chunk are scored among each other, whatever is known of a
+/// collection that the chunks are from.
+#[test]
+fn sentences_know_of_no_collection() {
+    let texts: Vec<String> = (0..9).map(|at| format!("Tea {at}.")).chain(["Rye.".into()]).collect();
+    let known = Corpus::new(texts).statistics(&Bm25::default()).unwrap();
+    let lexical = Lexical { statistics: Some(Arc::new(known)), ..Bm25::default().into() };
+    let packer = Packer::new(3).counter(Estimate::Words).ranking(lexical).units(Units::Sentence);
+    let packing = packer.pack("tea rye", &["Tea is green. Rye is old."]).unwrap();
+    assert_eq!("Tea is green.", packing.text);
+}
+
 /// How many sentences fit is found from few tries, whatever the budget: a caller's own
 /// counter is asked so often, and of so many characters.
 #[test]

@@ -393,6 +393,7 @@ mod tests {
         for (language, stem, beginnings) in [
             ("english", "hope", Some(&["hop"][..])),
             ("english", "die", Some(&["di", "dy"])),
+            ("english", "untie", Some(&["unti", "unty"])),
             ("english", "a", Some(&["a"])),
             ("english", "caf\u{e9}", Some(&["caf"])),
             ("english", "\u{e9}tui", Some(&[])),

@@ -369,6 +369,7 @@ mod tests {
             "a|'v| '|e",
             "TeA",
             "_a|\u{301}b| \u{301}|c",
+            "..\u{301}|a",
             "123|4|a",
             " |1|.\n\n|b",
             " !?\r\n|b",
@@ -382,7 +383,7 @@ mod tests {
         check(|text| splits(Cl100k, text), &of_cl100k);
         check(|text| splits(Llama3, text), &["a| \n| ", "123|4"]);
         check(|text| splits(Qwen2, text), &["a| \n| ", "1|2|3|."]);
-        check(|text| splits(Qwen35, text), &["_a\u{301}b| \u{301}c|.\u{301}d|1| ?"]);
+        check(|text| splits(Qwen35, text), &["_a\u{301}b| \u{301}c|.\u{301}d|1| ?", "..|\u{301}a"]);
         let of_o200k = [
             "I'll| go",
             "a'\u{17f}|b",
@@ -390,6 +391,7 @@ mod tests {
             "TEa|Bc",
             "tea|TEA",
             "\u{301}a|B\u{301}c",
+            "\u{301}|AB",
             " \u{301}a",
             ".\u{301}|.\u{301}",
             "TE\u{301}Ab",

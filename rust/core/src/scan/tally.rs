@@ -518,6 +518,18 @@ mod tests {
         }
     }
 
+    /// Every method counts a keyword where it is all between whitespace but for
+    /// punctuation around it.
+    #[test]
+    fn keywords_are_whole_words() {
+        let keywords = vec![(b"tea".to_vec(), 0), (b"x-ray".to_vec(), 1)];
+        for method in Method::available() {
+            let scanner = TermScanner::with_method(keywords.clone(), Kind::Keywords, method);
+            let (_, counts) = scan(&scanner, b"tea x-tea (TEA), tea-x tea_ teas X-Ray. a-x-ray");
+            assert_eq!([(0, 2), (1, 1)], *counts, "{method:?}");
+        }
+    }
+
     /// Every method finds each word with a wanted beginning, wherever it
     /// stands.
     #[test]
