@@ -168,8 +168,10 @@ def searches():
             "max_tokens": rng.choice([20, 60, 300, 1_000]),
             "words": rng.choices([0, 1, 2, 5, 30], k=rng.choice([5, 60])),
         }
-        cases.append({**case, "answer": _searched(case)})
-    return cases
+        cases.append(case)
+    # So many sets that it ends before all chunks are in.
+    many = {"function": "same", "counter": "words", "max_tokens": 20, "words": [1] * 3_000}
+    return [{**case, "answer": _searched(case)} for case in [*cases, many]]
 
 
 def _searched(case):

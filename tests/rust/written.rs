@@ -161,6 +161,17 @@ fn searches() {
     }
 }
 
+/// A prompt that is over without a chunk keeps none, not even one that counts nothing.
+#[test]
+fn a_prompt_may_have_no_room() {
+    let packer = Packer::new(3).counter(|text: &str| text.matches('x').count());
+    let packing = packer.prompt(|_| "xxxx".into()).pack("tea", &["Tea.", "Rye."]).unwrap();
+    assert_eq!(
+        ("", 0, 0, 2),
+        (&*packing.text, packing.total_tokens, packing.kept.len(), packing.dropped.len())
+    );
+}
+
 /// What Python refuses is refused.
 #[test]
 fn refusals() {

@@ -493,7 +493,7 @@ mod tests {
 
     const QUERY: &str = "green tea number of all the teas that are sold in the small shop";
 
-    /// Chunks of 8 to 47 tokens, each fifth of which repeats another.
+    /// Chunks of several lengths, each fifth of which repeats another.
     fn texts(count: usize) -> Vec<String> {
         let text = |at: usize| {
             let at = if at % 5 == 4 { at / 5 } else { at };
@@ -519,7 +519,11 @@ mod tests {
     /// many chunks were kept, how many others were looked at, of how many the count
     /// is known then, and how often the ranking was searched.
     fn looked_at(plan: &Plan, batch: &impl Batch, index: &Index, budget: u64) -> [usize; 4] {
-        let call = plan.call(QUERY.into(), budget);
+        let own: Vec<f64> =
+            (0_u32..).take(batch.len()).map(|at| f64::from(at * 37 % 101)).collect();
+        let has_own = matches!(plan.ranking, RankBy::Score | RankBy::Recency);
+        let keys = if has_own { &own[..] } else { &[] };
+        let call = Call { keys, ..plan.call(QUERY.into(), budget) };
         let (mut host, index) = (Watching::default(), Arc::new(index.clone()));
         let found = run_indexed(&call, batch, &index, &mut host).unwrap();
         let all = run(&call, batch, &mut Watching::default()).unwrap();
@@ -606,6 +610,38 @@ mod tests {
         assert_eq!(rows, looked_at_by(&CHANGES[..3], 1_000, 12_000));
     }
 
+    /// Nor are many where scores are not added up before they are asked for.
+    #[test]
+    fn few_of_many_are_looked_at() {
+        let rows = vec![
+            ([49, 1197, 2502, 5], [48, 2180, 0, 5]),
+            ([10, 10, 20, 2], [10, 10, 0, 2]),
+            ([49, 1197, 2502, 5], [48, 2180, 0, 5]),
+            ([48, 402, 0, 3], [46, 404, 0, 3]),
+        ];
+        assert_eq!(rows, looked_at_by(&CHANGES[..4], 6_000, 2_000));
+    }
+
+    /// Nor where the input order or the chunks' own scores and times rank.
+    #[test]
+    fn few_are_looked_at_by_other_ranks() {
+        let changes: [fn(&mut Plan); 5] = [
+            |plan| plan.ranking = RankBy::Input,
+            |plan| (plan.ranking, plan.dedupe) = (RankBy::Input, Dedupe::Off),
+            |plan| (plan.ranking, plan.dedupe) = (RankBy::Score, Dedupe::Off),
+            |plan| (plan.ranking, plan.min_score) = (RankBy::Score, Some(MinScore::At(90.0))),
+            |plan| (plan.ranking, plan.max_chunks) = (RankBy::Recency, Some(40)),
+        ];
+        let rows = vec![
+            ([123, 871, 731, 4], [122, 859, 0, 3]),
+            ([123, 185, 731, 3], [123, 125, 0, 2]),
+            ([121, 187, 730, 3], [123, 125, 0, 2]),
+            ([121, 97, 218, 1], [123, 95, 0, 1]),
+            ([40, 40, 80, 2], [40, 40, 0, 2]),
+        ];
+        assert_eq!(rows, looked_at_by(&changes, 2_000, 3_000));
+    }
+
     /// From which score on chunks are in scope is told where it was found.
     #[test]
     fn the_least_score_in_scope() {
@@ -622,17 +658,5 @@ mod tests {
         let mean = (scores[0] + scores[1] + scores[2]) / 3.0;
         let found = least(Some(MinScore::Auto)).expect("it is found");
         assert!((found - 0.35 * mean).abs() < 1e-9, "{found} of {mean}");
-    }
-
-    /// So it is where scores are not added up before they are asked for.
-    #[test]
-    fn few_of_many_are_looked_at() {
-        let rows = vec![
-            ([49, 1197, 2502, 5], [48, 2180, 0, 5]),
-            ([10, 10, 20, 2], [10, 10, 0, 2]),
-            ([49, 1197, 2502, 5], [48, 2180, 0, 5]),
-            ([48, 402, 0, 3], [46, 404, 0, 3]),
-        ];
-        assert_eq!(rows, looked_at_by(&CHANGES[..4], 6_000, 2_000));
     }
 }
