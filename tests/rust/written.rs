@@ -148,8 +148,9 @@ fn searches() {
         let (name, own) = (case["function"].as_str().unwrap().to_owned(), chunks.clone());
         let made: Arc<Mutex<Vec<[usize; 2]>>> = Arc::default();
         let log = Arc::clone(&made);
-        let options = json!({"options": {"counter": case["counter"], "order": "rank"}, "max_tokens": case["max_tokens"]});
-        let packer = packer(&options).ranking(Ranking::Input).prompt(move |kept| {
+        let options = json!({"counter": case["counter"], "order": "rank"});
+        let packer = packer(&json!({"options": options, "max_tokens": case["max_tokens"]}));
+        let packer = packer.ranking(Ranking::Input).prompt(move |kept| {
             log.lock().unwrap().push([kept.len(), kept.iter().sum()]);
             render(&name, &kept.iter().map(|&index| &own[index]).collect::<Vec<_>>())
         });

@@ -5,15 +5,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-#[cfg(test)]
-pub(crate) mod watching;
-
 use crate::count::{Estimate, Exact, Factor};
 use crate::gate::Gate;
 use crate::ranking::{Needs, RankBy, Words};
 use crate::template::{Tag, Template};
 use crate::text::Text;
 use crate::truncate::Keep;
+
+#[cfg(test)]
+pub(crate) mod watching;
 
 /// What happens to a chunk that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
