@@ -55,7 +55,9 @@ def fields_of(value: object) -> Mapping[str, Any] | None:
         return None
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        dumped = dump()
+        # Google's client does not send what is None, and that is most of what its objects have.
+        is_google = type(value).__module__.startswith("google.genai.")
+        dumped = dump(exclude_none=True) if is_google else dump()
         return dumped if isinstance(dumped, Mapping) else None
     keys = getattr(value, "keys", None)
     if callable(keys) and hasattr(type(value), "__getitem__"):

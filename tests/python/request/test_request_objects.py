@@ -160,6 +160,37 @@ def test_gemini():
     assert ["output"] == [*cut.parts[0].function_response.response]
 
 
+@pytest.mark.parametrize("shape", ["tool", "declaration", "mixed", "config"])
+def test_declarations_of_google_count_as_what_its_client_sends(shape):
+    """It leaves out what is None, which is most of what its objects have."""
+    fields = {
+        "name": "weather",
+        "description": "The weather of a place.",
+        "parameters": {"type": "OBJECT", "properties": {"place": {"type": "STRING"}}},
+    }
+    declared = genai.FunctionDeclaration(**fields)
+    tool = genai.Tool(function_declarations=[declared])
+    config = genai.GenerateContentConfig(
+        tools=[tool], response_schema=genai.Schema(**fields["parameters"])
+    )
+    given = {
+        "tool": {"tools": [tool]},
+        "declaration": {"tools": [declared]},
+        "mixed": {"tools": [{"function_declarations": [declared]}]},
+        "config": config,
+    }[shape]
+    plain = {"tools": [{"function_declarations": [declared.model_dump(exclude_none=True)]}]}
+    if shape == "config":
+        plain["response_schema"] = config.response_schema.model_dump(exclude_none=True)
+
+    def tokens(config):
+        made = fit_request({"contents": "Hi.", "config": config}, model="gemini-2.5-pro")
+        return [made.report.sections[key].tokens for key in ("tools", "schema")]
+
+    assert tokens(plain) == tokens(given)
+    assert 0 < tokens(given)[0] < 100
+
+
 @pytest.mark.parametrize("media", ["image/png", "application/pdf", "video/mp4"])
 def test_a_file_that_was_uploaded_to_google(media):
     """Google's client takes what an upload returned for a part, which counts as its file."""
