@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, get_origin
 
@@ -111,17 +111,21 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         declared = next((key for key in _DECLARATIONS if fields.get(key)), None)
         if declared is not None:
             plain += _validate.batch(f"{where}[{declared!r}]", fields[declared])
-            # What the provider runs may stand beside them.
-            others = {key: of for key, of in fields.items() if of is not None and key != declared}
-            if others:
-                run.append(others)
+            run += _run_by_google({key: of for key, of in fields.items() if key != declared})
         elif any(key in fields for key in ("function", "input_schema", "parameters")) or (
             fields.get("type") in (None, "function") and "name" in fields
         ):
             plain.append(tool)
+        elif fields.get("type") is None:
+            run += _run_by_google(fields)
         else:
             run.append(tool)
     return plain, run
+
+
+def _run_by_google(fields: Mapping[str, Any]) -> list[Any]:
+    """Return the tools that Google runs: one object may have several, and declarations beside."""
+    return [{key: of} for key, of in fields.items() if of is not None]
 
 
 _MOST_PLACES = 10_000

@@ -100,11 +100,15 @@ def test_what_google_runs_beside_declarations(key):
     """A tool of Gemini's may hold both, and both are counted."""
     declared = {key: [{"name": "read", "description": "Read a file"}]}
     search = {"googleSearch": {"excludeDomains": ["a.example"]}}
-    both, apart, one = (
-        tokens("tools", {"contents": "Hi", "config": {"tools": tools}})
-        for tools in ([{**declared, **search}], [declared, search], [{**declared, "other": None}])
-    )
-    assert both == apart > one + 1500
+
+    def cost(*tools):
+        return tokens("tools", {"contents": "Hi", "config": {"tools": tools}})
+
+    both = cost({**declared, **search})
+    assert both == cost(declared, search) > cost({**declared, "other": None}) + 1500
+    code = {"codeExecution": {}}
+    assert cost({**search, **code}) == cost(search, code) > cost(search) + 1500
+    assert cost({**declared, **search, **code}) == cost(declared, search, code)
 
 
 def test_a_schema_of_objects():
