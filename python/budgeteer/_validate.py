@@ -169,13 +169,13 @@ def path(name: str, value: object) -> str:
 
 def choice(name: str, value: object, allowed: Sequence[C]) -> C:
     """Return *value*, which must be one of *allowed*."""
+    if isinstance(value, str) and value in allowed:
+        return value  # type: ignore[return-value]  # it is one of them
     listed = ", ".join(map(repr, allowed))
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be one of {listed}, not {type_name(value)}")
-    if value not in allowed:
-        hint = did_you_mean(value, allowed)
-        raise InvalidArgumentError(f"{name} must be one of {listed}, not {value[:80]!r}{hint}")
-    return value  # type: ignore[return-value]  # it is one of them
+    hint = did_you_mean(value, allowed)
+    raise InvalidArgumentError(f"{name} must be one of {listed}, not {value[:80]!r}{hint}")
 
 
 def did_you_mean(value: str, allowed: Iterable[str]) -> str:

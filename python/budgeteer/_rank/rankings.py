@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _codes, _validate
@@ -382,12 +383,9 @@ _CODES: dict[RankingName, int] = {
 def ranked(value: object) -> Ranked:
     """Return the prepared form of *value*, a ranking or the name of one."""
     if isinstance(value, str):
-        name = _validate.choice("ranking", value, NAMES)
-        if name in _CODES:
-            return Ranked(name, _CODES[name], Bm25())
-        value = _SHORT[name]()
+        return _of_name(_validate.choice("ranking", value, NAMES))
     if isinstance(value, (Lexical, Bm25)):
-        name = "lexical" if isinstance(value, Lexical) else "bm25"
+        name: RankingName = "lexical" if isinstance(value, Lexical) else "bm25"
         return Ranked(name, _codes.LEXICAL, value)
     if isinstance(value, Embedding):
         return Ranked("embedding", _codes.EMBEDDING, Bm25(), None, value.embedder, value.fallback)
@@ -405,6 +403,11 @@ def ranked(value: object) -> Ranked:
         f"ranking must be one of {', '.join(map(repr, NAMES))}, or a Lexical, Bm25, Embedding or "
         f"Hybrid, not {_validate.type_name(value)}"
     )
+
+
+@lru_cache(maxsize=16)
+def _of_name(name: RankingName) -> Ranked:
+    return Ranked(name, _CODES[name], Bm25()) if name in _CODES else ranked(_SHORT[name]())
 
 
 def with_own(ranking: Ranking, embedder: Embedder) -> Ranking:
