@@ -124,8 +124,8 @@ def model_limits(name: str | ModelLimits, *, strict: bool = False) -> ModelLimit
     known name and ends before one of ``-``, ``:``, ``@`` and ``/``: ``gpt-4o-2024-11-20`` gets the
     limits of ``gpt-4o``, and ``gpt-4.1`` never those of ``gpt-4``. Then all of what is after the
     last slash: ``gpt-4o`` in ``acme/gpt-4o``. Where a known name has small letters, capitals stand
-    for them: ``GPT-4O`` is ``gpt-4o``. A version may have a larger window than the beginning of
-    its name, so the result errs low.
+    for them: ``GPT-4O`` is ``gpt-4o``. A version whose window is its own, larger or smaller, needs
+    `register_model` where the table lacks it.
 
     Any other name is a guess, with ``known=False``. The longest known name in it decides, and is
     in ``guessed_from``: ``gpt-4o`` in ``azure/My-GPT-4o-deployment``. It starts the name or comes

@@ -320,8 +320,8 @@ static OWN: Shared<BTreeMap<String, ModelLimits>> = Shared::new();
 /// and `/`: `gpt-4o-2024-11-20` has the limits of `gpt-4o`, and `gpt-4` never
 /// stands for `gpt-4.1`. Then comes all of what is after the last slash:
 /// `gpt-4o` in `acme/gpt-4o`. Where a known name has small letters, capitals
-/// stand for them. A version may have a larger window than the beginning of its
-/// name, so the result is rather too low.
+/// stand for them. A version whose window is its own, larger or smaller, needs
+/// [`register_model`] where the table lacks it.
 ///
 /// Any other name is a guess: `known` is false. The longest known name in it
 /// decides, and is in `guessed_from`: `gpt-4o` in `azure/My-GPT-4o-deployment`.
