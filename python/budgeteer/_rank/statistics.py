@@ -23,8 +23,9 @@ class Statistics:
     How many chunks and words a collection has, and in how many chunks each word stands.
 
     Under ``Lexical(statistics=...)`` or ``Bm25(statistics=...)`` a word weighs what it weighs in
-    the whole collection, although a call has some of its chunks only: those that the shards of a
-    large corpus found, say. `Corpus.statistics` makes them. They can be pickled, and made again of
+    the whole collection, although a call has some of its chunks only: those of a shard, say, or
+    those that the shards found. `Corpus.retrieve` does not take them. `Corpus.statistics` makes
+    them. They can be pickled, and made again of
     what their attributes hold, as JSON has it.
 
     Args:
