@@ -11,12 +11,16 @@ import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from budgeteer import _validate
 from budgeteer._codes import TIKTOKEN
 from budgeteer._models import NATIVE
 from budgeteer.errors import CounterError, InvalidArgumentError
+
+KEPT = 4
+"""How many files each reader keeps in memory, of those that it read last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class TiktokenCounter:
 @dataclass(frozen=True, slots=True)
 class HFCounter:
     """
-    Counts as a ``tokenizer.json``. Immutable, thread-safe; unpickling reads the file again.
+    Counts as a ``tokenizer.json``. Immutable, thread-safe; picklable by its path.
 
     Attributes:
         name: ``file:`` or ``hf:``, and the path as it was given.
@@ -154,22 +158,35 @@ def hf_counter(name: str, path: str, reason: str) -> HFCounter:
         raise CounterError(f"counter {name[:80]!r}: {reason}") from None
 
 
+def version_of(file: str) -> tuple[int, ...]:
+    """Return what is another once a file is changed or replaced."""
+    status = os.stat(file)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def _read(name: str, path: str) -> HFCounter:
     try:
-        tokenizers = importlib.import_module("tokenizers")
+        importlib.import_module("tokenizers")
     except ImportError:
         raise CounterError(
             f"counter {name[:80]!r} needs tokenizers: pip install 'budgeteer[hf]'"
         ) from None
     try:
-        with open(path, "rb") as file:
-            tokenizer = tokenizers.Tokenizer.from_buffer(file.read())
+        return HFCounter(name, path, _tokenizer(path, version_of(path)))
     except OSError as error:
         raise CounterError(
             f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
         ) from None
     except ValueError:  # its message may quote the file
         raise CounterError(f"the file of {name[:80]!r} is not a tokenizer.json") from None
+
+
+@lru_cache(maxsize=KEPT)
+def _tokenizer(path: str, _: tuple[int, ...]) -> Any:
+    """Return the tokenizer of a file as plain texts are counted; counters share it, unchanged."""
+    tokenizers = importlib.import_module("tokenizers")
+    with open(path, "rb") as file:
+        tokenizer = tokenizers.Tokenizer.from_buffer(file.read())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     # As text, whatever the file calls special: a retrieved one must not pass for a token.
@@ -180,7 +197,7 @@ def _read(name: str, path: str) -> HFCounter:
     tokenizer.encode_special_tokens = True
     if getattr(tokenizer.model, "dropout", None) is not None:
         tokenizer.model.dropout = None  # it makes counts random
-    return HFCounter(name, path, tokenizer)
+    return tokenizer
 
 
 def _answer(name: str, encode: Callable[[str], Any], text: str) -> Any:

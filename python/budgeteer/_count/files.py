@@ -13,9 +13,6 @@ from budgeteer.errors import CounterError, InvalidArgumentError
 IN_A_FOLDER = ("tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model")
 """The files of a folder that may be its tokenizer, the best first; then those of tiktoken."""
 
-_KEPT = 4
-"""How many files are kept in memory, of those that were read last: each takes some 20 MB."""
-
 
 def tokenizer_of(name: str) -> Any:
     """
@@ -33,16 +30,15 @@ def tokenizer_of(name: str) -> Any:
     if not path or not (os.path.isfile(absolute) or os.path.isdir(absolute)):
         raise _missing(name)
     try:
-        return opened(absolute)
+        found = opened(absolute)
     except FileNotFoundError:
         raise _missing(name) from None
     except OSError as error:
         raise CounterError(
             f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
         ) from None
-    except CounterError as error:
-        # WordPiece, Unigram and other steps: the package that defines them counts them.
-        return _external.hf_counter(name, absolute, str(error))
+    # WordPiece, Unigram and other steps: the package that defines them counts them.
+    return _external.hf_counter(name, absolute, found) if isinstance(found, str) else found
 
 
 def _missing(name: str) -> InvalidArgumentError:
@@ -54,9 +50,12 @@ def _missing(name: str) -> InvalidArgumentError:
 
 
 def opened(path: str) -> Any:
-    """Return the tokenizer at the absolute *path*, from memory if the file is as it was."""
-    status = os.stat(_file_of(path))
-    return _open(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+    """
+    Return the tokenizer at the absolute *path*, from memory if the file is as it was.
+
+    It is the text why the backend refuses it where that cannot count it.
+    """
+    return _open(path, _external.version_of(_file_of(path)))
 
 
 def _file_of(path: str) -> str:
@@ -71,6 +70,9 @@ def _file_of(path: str) -> str:
     return found
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_external.KEPT)
 def _open(path: str, _: tuple[int, ...]) -> Any:
-    return backend.Tokenizer(path, True)
+    try:
+        return backend.Tokenizer(path, True)
+    except CounterError as error:  # kept, as it takes as long to find as a tokenizer
+        return str(error)

@@ -225,6 +225,42 @@ def test_a_file_is_read_once(monkeypatch):
     assert 3 == get_counter(name).count(TEXTS[11])
 
 
+def test_a_file_of_tokenizers_is_read_once(monkeypatch):
+    """What only the package tokenizers counts stays in memory, too, and so does the refusal."""
+    name = f"file:{FILES / 'refused-wordpiece.json'}"
+    counter = get_counter(name)
+    data = pickle.dumps(counter)
+    monkeypatch.setattr("budgeteer._count.files.backend", None)
+    monkeypatch.setattr("tokenizers.Tokenizer", None)
+
+    for again in (get_counter(name), pickle.loads(data)):
+        assert counter == again
+        assert counter.count("the teapot") == again.count("the teapot")
+    assert name.replace("file:", "hf:") == get_counter(name.replace("file:", "hf:")).name
+
+
+def test_a_file_of_tokenizers_that_changes(tmp_path):
+    """It is read again, by a pickle as well; one that the backend can count is then native."""
+    path = tmp_path / "tokenizer.json"
+    model = {"type": "WordLevel", "unk_token": "?"}
+    counts = []
+    for vocab in ({"?": 0}, {"?": 0, "green": 1, "tea": 2}):
+        document = {"model": {**model, "vocab": vocab}, "pre_tokenizer": None}
+        if len(vocab) > 1:
+            document["pre_tokenizer"] = {"type": "Whitespace"}
+        path.write_text(json.dumps({"added_tokens": [], **document}), "utf-8")
+        counter = get_counter(f"file:{path}")
+        data = pickle.dumps(counter)
+        counts.append([counter.count("green tea"), pickle.loads(data).count("green tea")])
+    shutil.copy(FILES / "gpt2.json", path)
+    behind = get_counter(f"file:{path}")
+    native = next(case for case in CASES["files"] if case["file"] == "gpt2.json")["counts"]
+
+    assert [[1, 1], [2, 2]] == counts
+    assert native == behind.count_batch(TEXTS).tolist()
+    assert behind.cache_info().max_bytes > 0
+
+
 @pytest.mark.parametrize("cache", [True, False])
 def test_copies(cache):
     """A counter comes back from pickling and copying: the file is read again, in any directory."""
