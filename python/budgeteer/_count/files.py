@@ -55,10 +55,10 @@ def opened(path: str) -> Any:
 
     It is the text why the backend refuses it where that cannot count it.
     """
-    return _open(path, _external.version_of(_file_of(path)))
+    return _open(path, _external.version_of(file_of(path)))
 
 
-def _file_of(path: str) -> str:
+def file_of(path: str) -> str:
     """Return the file that is read: a folder stays as it was while a file in it is written."""
     if not os.path.isdir(path):
         return path

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from budgeteer._codes import FRESH
 from budgeteer._count.names import ENCODINGS
+from budgeteer._count.scaled import Scaled
 
 Basis: TypeAlias = Literal["exact", "reconstruction", "learned", "factor", "estimate", "callable"]
 
@@ -58,10 +59,23 @@ def source_of(
     """Return what the counts of a counter rest on, if no factor is in them."""
     if function is not None:
         return _source_of_function(function, is_exact=is_exact)
-    if not isinstance(kind, int):
-        return Source("exact", kind.__reduce__()[1][0])  # its path, as a pickle has it
+    path = path_of(kind, function)
+    if path is not None:
+        return Source("exact", path)
     encoding = encoding_of(kind)
     return Source("estimate", f"the formula {name}") if encoding is None else SOURCES[encoding]
+
+
+def path_of(kind: Any, function: Callable[[str], int] | None) -> str | None:
+    """Return where the file or folder is by which a counter counts; None if there is none."""
+    if function is None:
+        path: str | None = None if isinstance(kind, int) else kind.__reduce__()[1][0]
+        return path  # as a pickle has it
+    if isinstance(function, Scaled):
+        return path_of(function.counter._kind, function.counter._function)  # noqa: SLF001
+    from budgeteer import _external  # few programs need other packages
+
+    return function._path if isinstance(function, _external.HFCounter) else None  # noqa: SLF001
 
 
 def _source_of_function(function: Callable[[str], int], *, is_exact: bool) -> Source:

@@ -11,7 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 
 import budgeteer
-from budgeteer import Packer, _validate
+from budgeteer import Packer, TokenCounter, _validate
+from budgeteer._count.sources import path_of
 from budgeteer._files import one_line
 from budgeteer._pack.packer import prepared_of
 from budgeteer._pack.requests import MAX_WORKERS
@@ -67,9 +68,13 @@ def run(arguments: argparse.Namespace) -> Answer:
         try:
             if not part.state.is_done:
                 _pack(part, source, output, workers, packer, arguments.bar)
-                if _run_of(source, packer) != run:
+                changed = [
+                    name for name, now in _run_of(source, packer).items() if now != run[name]
+                ]
+                if changed:
+                    what = "the file of --counter" if "--counter" in changed[0] else repr(source)
                     raise InvalidArgumentError(
-                        f"{source!r} was changed while it was read: remove {str(part.folder)!r} "
+                        f"{what} was changed while it was read: remove {str(part.folder)!r} "
                         f"and begin anew when nobody writes it"
                     )
                 part.state.is_done = True
@@ -122,20 +127,39 @@ def _checked(arguments: argparse.Namespace) -> tuple[str, str, int]:
 
 def _run_of(source: str, packer: Packer) -> dict[str, str]:
     """Return what the rows depend on."""
-    about = Path(source).stat()
+    counter = prepared_of(packer).counter
     run = {
         "the version of budgeteer": budgeteer.__version__,
         "the ending of --input": f"{ending_of(source)}",
-        "the size of --input": f"{about.st_size}",
-        "the time of --input's last change": f"{about.st_mtime_ns}",
+        **_about("--input", source),
+        **_about("--counter's file", _file_of(counter)),
     }
     values = {
         option.name: getattr(packer, option.name) for option in fields(packer) if option.init
     }
-    values["counter"] = prepared_of(packer).counter.name  # whichever way it was given
+    values["counter"] = counter.name  # whichever way it was given
     for name, value in values.items():
         run[f"--{name.replace('_', '-')}"] = NONE if value is None else f"{value}"
     return run
+
+
+def _about(name: str, file: str | None) -> dict[str, str]:
+    """Return what is another once a file is changed."""
+    about = None if file is None else Path(file).stat()
+    return {
+        f"the size of {name}": NONE if about is None else f"{about.st_size}",
+        f"the time of {name}'s last change": NONE if about is None else f"{about.st_mtime_ns}",
+    }
+
+
+def _file_of(counter: TokenCounter) -> str | None:
+    """Return the file by which a counter counts; None if there is none."""
+    path = path_of(counter._kind, counter._function)  # noqa: SLF001 - of this package
+    if path is None:
+        return None
+    from budgeteer._count.files import file_of  # few have a tokenizer of their own
+
+    return file_of(path)
 
 
 def _pack(part: Part, source: str, output: str, workers: int, packer: Packer, bar: Bar) -> None:

@@ -108,3 +108,15 @@ def process(
     done = subprocess.run(command, check=False, timeout=120, **streams)
     assert not check or (0, b"") == (done.returncode, done.stdout), done.stderr.decode()
     return done
+
+
+STOP = (
+    "import os, sys, budgeteer.cli._part as part, budgeteer.cli as cli\n"
+    "commit = part.Part.commit\n"
+    "def stop(self):\n"
+    "    commit(self)\n"
+    "    os._exit(9)\n"
+    "part.Part.commit = stop\n"
+    "cli.main(sys.argv[1:])"
+)
+"""The program, which is killed once the first rows are whole."""

@@ -12,6 +12,7 @@ import pytest
 from bulk_support import (
     ENDINGS,
     NEEDS_ZSTD,
+    STOP,
     packed,
     process,
     read,
@@ -339,16 +340,7 @@ def stop(tmp_path_factory):
     """Return a folder with a run that was stopped after the first batch, and what it was to be."""
     folder = tmp_path_factory.mktemp("stopped")
     write(folder / "in.jsonl", requests(200))
-    code = (
-        "import os, sys, budgeteer.cli._part as part, budgeteer.cli as cli\n"
-        "commit = part.Part.commit\n"
-        "def stop(self):\n"
-        "    commit(self)\n"
-        "    os._exit(9)\n"
-        "part.Part.commit = stop\n"
-        "cli.main(sys.argv[1:])"
-    )
-    done = process("in.jsonl", "out.jsonl", check=False, code=code, cwd=folder)
+    done = process("in.jsonl", "out.jsonl", check=False, code=STOP, cwd=folder)
     assert 9 == done.returncode
     assert not (folder / "out.jsonl").exists()
     return folder, packed(requests(200), Packer(40, counter="words"))
