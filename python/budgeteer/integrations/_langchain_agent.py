@@ -23,6 +23,7 @@ try:
         ProviderStrategy,
         ToolStrategy,
     )
+    from langchain_core.runnables import RunnableBinding
     from langchain_core.utils.function_calling import convert_to_openai_tool
 except ImportError as _error:
     raise missing(_HOME, _error) from None
@@ -48,8 +49,8 @@ class BudgetMiddleware(AgentMiddleware):
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
         max_output_tokens: The tokens to reserve for the answer, even where a request states more.
-            None takes the ``max_tokens`` of the call or of the agent's model, by whichever name
-            its provider has for it, 0 if there is none.
+            None takes the ``max_tokens`` of the call, or what is bound to the agent's model or is
+            its own, by whichever name its provider has for it, 0 if there is none.
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:
@@ -157,10 +158,22 @@ class BudgetMiddleware(AgentMiddleware):
 
 
 def _limit(request: ModelRequest[Any]) -> Any:
-    """Return the most tokens of the answer: what the call states, and else the agent's model."""
-    stated = [request.model_settings[name] for name in _LIMITS if name in request.model_settings]
-    found = stated or [getattr(request.model, name, None) for name in _LIMITS]
-    return next((limit for limit in found if limit is not None), None)
+    """Return the most tokens of the answer: what the call states, is bound, or is the model's."""
+    own = {name: getattr(request.model, name, None) for name in _LIMITS}
+    own = {name: limit for name, limit in own.items() if limit is not None}
+    found = [_bound(request.model), own]
+    if request.tools or request.response_format is not None:
+        found.reverse()  # LangChain binds tools to the model itself, and sends its own limit
+    given = [request.model_settings, *found]
+    stated = ([each[name] for name in _LIMITS if name in each] for each in given)
+    return next((limit for limit in next(filter(None, stated), []) if limit is not None), None)
+
+
+def _bound(model: object) -> dict[str, Any]:
+    """Return what is bound to a model, by one binding or more: the last wins."""
+    if not isinstance(model, RunnableBinding):
+        return {}
+    return {**_bound(model.bound), **model.kwargs}
 
 
 def _name_of(model: object) -> str | None:

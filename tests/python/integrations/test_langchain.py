@@ -33,6 +33,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableBinding
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
@@ -356,6 +357,43 @@ def test_the_reply_that_a_call_states(name):
     for model, before in ((Model(), [Stating()]), (Limited(), [])):
         create_agent(model, middleware=[*before, fits]).invoke({"messages": turns})
         assert tokens_of(*model.seen[0]) <= 100
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_the_reply_that_is_bound_to_a_model(name):
+    """It is reserved as the model's own, which it replaces as in the request; the last wins."""
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+
+    class Limited(Model):
+        max_output_tokens: int | None = 10
+
+    fits = BudgetMiddleware(context_window=300)
+    for model in (Model(), Limited()):
+        for bound in (
+            model.bind(**{name: 200}),
+            model.bind(**{name: 200}).bind(stop=["x"]).with_config(tags=["tea"]),
+            RunnableBinding(bound=model.bind(**{name: 20}), kwargs={name: 200}),
+        ):
+            create_agent(bound, middleware=[fits]).invoke({"messages": turns})
+            messages, kwargs = model.seen[-1]
+            assert 200 == kwargs[name]
+            assert tokens_of(messages, {}) <= 100
+
+
+def test_the_reply_of_a_bound_model_with_tools():
+    """LangChain sends the model's own number with tools: that is reserved, and else the bound."""
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+
+    class Limited(Model):
+        max_tokens: int | None = 200
+
+    fits = BudgetMiddleware(context_window=300)
+    for model, bound in ((Limited(), 10), (Model(), 200)):
+        agent = create_agent(model.bind(max_tokens=bound), [read], middleware=[fits])
+        agent.invoke({"messages": turns})
+        messages, kwargs = model.seen[0]
+        assert "max_tokens" not in kwargs
+        assert tokens_of(messages, kwargs) <= 100
 
 
 @pytest.mark.parametrize("window", range(120, 300, 7))
