@@ -270,12 +270,16 @@ def is_absent(value: object) -> bool:
     return not isinstance(value, float) and is_null(value)
 
 
-def iterable(name: str, value: object) -> Iterable[Any]:
-    """Return *value*, which must be iterable; a single text or mapping is refused."""
+def iterable(name: str, value: object, wanted: str = "a sequence") -> Iterable[Any]:
+    """
+    Return *value*, which must be iterable; a single text or mapping is refused.
+
+    An error says what is *wanted*, so name it where it is more than a sequence.
+    """
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         is_one = name == "chunks" and isinstance(value, (str, Mapping))
         remedy = ": put it into a list" if is_one else ""
-        raise InvalidArgumentError(f"{name} must be a sequence, not {type_name(value)}{remedy}")
+        raise InvalidArgumentError(f"{name} must be {wanted}, not {type_name(value)}{remedy}")
     if getattr(value, "ndim", 1) == 0:  # of numpy, which only says so when it is asked
-        raise InvalidArgumentError(f"{name} must be a sequence, not an array of no dimension")
+        raise InvalidArgumentError(f"{name} must be {wanted}, not an array of no dimension")
     return value

@@ -378,7 +378,7 @@ class Packer:
             'Rye bread.'
 
         """
-        requests = _validate.iterable("requests", requests)
+        requests = _validate.iterable("requests", requests, "an iterable of requests")
         is_raising = _validate.choice("on_error", on_error, ON_ERROR) == "raise"
         threads = 1 if workers is None else _validate.whole("workers", workers, 1, MAX_WORKERS)
         found = answers(requests, partial(self._observed, releases=threads > 1), threads)

@@ -96,7 +96,7 @@ class Statistics:
             2
 
         """
-        found = [*_validate.iterable("parts", parts)]
+        found = [*_validate.iterable("parts", parts, "an iterable of Statistics")]
         chunks = words = 0
         frequencies: dict[str, int] = {}
         for i, part in enumerate(found):

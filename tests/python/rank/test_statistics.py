@@ -137,7 +137,8 @@ def test_merged():
     for parts, message in (
         ([], "parts must have a Statistics"),
         ([one, {}], "parts[1] must be a Statistics, not dict"),
-        (one, "parts must be a sequence, not Statistics"),
+        (one, "parts must be an iterable of Statistics, not Statistics"),
+        ({"a": one}, "parts must be an iterable of Statistics, not dict"),
         ([one, plain], "parts[1] must have the stemming of parts[0], 'english', not None"),
     ):
         with pytest.raises(InvalidArgumentError) as caught:

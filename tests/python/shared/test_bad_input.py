@@ -461,7 +461,8 @@ def test_chunks_mutated_by_the_counter(backend, overflow):
 @pytest.mark.parametrize("bad", [None, 3, True])
 def test_no_requests(backend, bad):
     """The requests of a batch are many."""
-    with pytest.raises(InvalidArgumentError, match=rf"^requests must be .*, not {named(bad)}$"):
+    said = rf"^requests must be an iterable of requests, not {named(bad)}$"
+    with pytest.raises(InvalidArgumentError, match=said):
         list(Packer(5).pack_batch(bad))
 
 
