@@ -40,7 +40,7 @@ def pour(cup):
     return cup.fill(100, unit="ml")
 """
 
-PATTERN = r"\w+|[^\w\s]+|\s+"
+PATTERN = r"[\p{L}\p{N}_]+|[^\p{L}\p{N}_\s]+|\s+"
 
 ODD = [
     *("", " ", "  ", "   ", " " * 7, " " * 33, "\n", "\n\n\n", "\t\t", "\r\n\r\n", " \n "),

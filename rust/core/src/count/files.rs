@@ -11,6 +11,7 @@ use crate::error::Error;
 pub(super) mod builder;
 mod characters;
 mod json;
+mod oniguruma;
 mod places;
 mod read_json;
 mod sentencepiece;

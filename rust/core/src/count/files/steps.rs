@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{damaged, unknown};
+use super::{damaged, oniguruma, unknown};
 use crate::count::normal::{Normal, SPACE};
 use crate::count::pretokenize::regex::Patterns;
 use crate::count::tokenizer::Split;
@@ -157,53 +157,10 @@ fn escaped(text: &str) -> String {
 
 /// Returns what splits by the patterns of a `tokenizer.json`, which Oniguruma reads.
 pub(super) fn split_as_oniguruma(patterns: &[Cow<'_, str>]) -> Result<Split, Error> {
-    match patterns.iter().find(|pattern| !is_the_same_to_oniguruma(pattern)) {
+    match patterns.iter().find(|pattern| !oniguruma::is_the_same(pattern)) {
         Some(pattern) => Err(unknown(&format!("the pattern {:?}", shortened(pattern)))),
         None => split_of(patterns),
     }
-}
-
-/// Returns whether a pattern means to Oniguruma what it means here, as far as is known. There `^`
-/// and `$` match at each line, `x{1,3}+` has no end, `(?m)` lets a dot match line ends, and a
-/// class such as `[:alpha:]` has the letters of all scripts.
-fn is_the_same_to_oniguruma(pattern: &str) -> bool {
-    let (mut depth, mut before) = (0_usize, '\0');
-    let mut rest = pattern.chars();
-    while let Some(char) = rest.next() {
-        let next = rest.as_str();
-        match char {
-            '\\' => {
-                let escaped = rest.next().unwrap_or_default();
-                if depth == 0 && "G<>".contains(escaped) {
-                    return false;
-                }
-                if "pPx".contains(escaped) && rest.as_str().starts_with('{') {
-                    rest.find(|&char| char == '}'); // no repetition
-                }
-            }
-            '[' if depth > 0 && next.starts_with(':') => return false,
-            '[' => {
-                depth += 1;
-                // A bracket that closes stands for itself where it is the first.
-                let inside = next.strip_prefix('^').unwrap_or(next);
-                rest = inside.strip_prefix(']').unwrap_or(inside).chars();
-            }
-            ']' => depth = depth.saturating_sub(1),
-            _ if depth > 0 => {}
-            '^' | '$' => return false,
-            '+' if before == '}' => return false,
-            '(' => {
-                let flags = next.strip_prefix('?').unwrap_or_default();
-                let end = flags.find(|flag: char| flag != '-' && !flag.is_ascii_alphabetic());
-                if flags[..end.unwrap_or(flags.len())].contains('m') {
-                    return false;
-                }
-            }
-            _ => {}
-        }
-        before = if char == '\\' { '\0' } else { char };
-    }
-    true
 }
 
 /// Returns what splits by these patterns, one after another.
@@ -381,32 +338,6 @@ mod tests {
         ] {
             let error = pre_tokenizer(steps).expect_err("it is not known");
             assert!(error.contains("the pre-tokenizer "), "{error}");
-        }
-    }
-
-    #[test]
-    fn patterns_mean_the_same_to_oniguruma_or_are_refused() {
-        for pattern in [
-            "a", r"\^\$", "[^a$]", r"\p{L}+", r"\x{61}+", "a{2}", "a+", "[]^$]", "[^]$]",
-            "[a[b$]]", "(?i:a)m", "(?:m)", "(m)", "[(?m]", r"[\G]", r"\\+", "(?i-s:a)",
-        ] {
-            assert!(is_the_same_to_oniguruma(pattern), "{pattern}");
-        }
-        for pattern in [
-            "^a",
-            "a$",
-            r"\G",
-            r"\<a",
-            "a{1,3}+",
-            "(?m)a",
-            "(?im:a)",
-            "(?i-m:a)",
-            "[[:alpha:]]",
-            "[a]$",
-            "[a[b]]$",
-            r"\p{L}^",
-        ] {
-            assert!(!is_the_same_to_oniguruma(pattern), "{pattern}");
         }
     }
 }
