@@ -58,6 +58,20 @@ def test_refused(name):
     assert counter.count("the teapot") > 0
 
 
+def test_a_piece_that_is_unused(tmp_path):
+    """SentencePiece merges it and takes it apart again: that is refused."""
+    if not IS_NATIVE:
+        pytest.skip("the reference reads tokenizer.json only")
+    path = tmp_path / "tokenizer.model"
+    for kind in (1, 5):  # as an ordinary piece it is read
+        piece = b"\x0a\x03qqq\x18" + bytes([kind])
+        path.write_bytes((FILES / "pieces.model").read_bytes() + b"\x0a\x07" + piece)
+        if kind == 1:
+            assert get_counter(f"file:{path}").is_exact
+    with pytest.raises(CounterError, match="merged and then taken apart"):
+        get_counter(f"file:{path}")
+
+
 BEHIND_SPACES = {
     "type": "Split",
     "pattern": {"String": " "},
@@ -86,6 +100,21 @@ def by(pattern):
     return split({**step, "invert": False})
 
 
+def merging(*merges):
+    """Return a change of a file: the merges of bytes, in their order."""
+    known = json.loads((FILES / "no-pattern.json").read_text("utf-8"))["model"]["vocab"]
+    alphabet = [token for token in known if len(token) == 1]
+    made = (merge.replace(" ", "") for merge in merges)
+    vocab = {token: i for i, token in enumerate(dict.fromkeys([*alphabet, *made]))}
+    return {"model": {"vocab": vocab, "merges": [*merges]}}
+
+
+def without_bytes(name):
+    """Return a change of a file: no token for a single byte."""
+    known = json.loads((FILES / name).read_text("utf-8"))["model"]["vocab"]
+    return {"model": {"vocab": {t: i for t, i in known.items() if not t.startswith("<0x")}}}
+
+
 SPACELESS = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "a", "b"]
 """The tokens of a vocabulary of characters in which a space is three bytes."""
 
@@ -106,6 +135,19 @@ ODD_FILES = [
     ("gpt2.json", by("(?m:.c)"), ["\nce"]),
     ("gpt2.json", by("[[:alpha:]]c"), ["\u00e9ce"]),
     ("gpt2.json", by(r"\G"), ["the tea"]),
+    (
+        "no-pattern.json",
+        {**by(r"\w+|[^\w\s]+|\s+"), **merging("\xe2 \u0122", "a \xe2\u0122")},
+        ["a\u200da"],
+    ),
+    ("no-pattern.json", {**by("(?i)ss|x"), **merging("a \xc3")}, ["a\xdf"]),
+    ("no-pattern.json", {**by("x{2}?"), **merging("a b")}, ["ab"]),
+    ("no-pattern.json", {**by(r"\pL"), **merging("a b")}, ["ab"]),
+    ("no-pattern.json", merging("bb b", "bb bb", "b b"), ["bbbb", "abbbbba"]),
+    ("no-pattern.json", merging("aaa a", "aa a", "a a"), ["aaaa", "aaaaaaa"]),
+    ("no-pattern.json", merging("b aa", "aa b", "c b", "a a"), ["aabaab"]),
+    ("no-pattern.json", merging("bb bab", "ba b", "b a", "bab a", "b b"), ["bbbaaaababa"]),
+    ("characters.json", without_bytes("characters.json"), ["\u65e5\u672c\u8a9e", "the tea"]),
 ]
 """Files whose steps go together in a way that their maker alone counts, and texts that tell."""
 

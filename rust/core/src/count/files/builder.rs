@@ -1,7 +1,8 @@
 //! Making a vocabulary from what a file says.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::iter::successors;
 
 use budgeteer_vocab::Vocabulary;
 
@@ -41,13 +42,20 @@ pub(super) struct Builder {
     parts: Vec<(u32, u32)>,
     /// Tokens that merge as soon as their left part is made.
     early: Vec<u32>,
+    /// These, and the tokens that have one in them.
+    of_early: HashSet<u32>,
 }
 
 impl Builder {
     /// Returns a builder for at most `count` merges.
     pub(super) fn new(count: usize) -> Self {
         let count = count.clamp(1, MOST_TOKENS);
-        Self { merges: Merges::new(count), parts: Vec::with_capacity(count), early: Vec::new() }
+        Self {
+            merges: Merges::new(count),
+            parts: Vec::with_capacity(count),
+            early: Vec::new(),
+            of_early: HashSet::new(),
+        }
     }
 
     /// Adds the characters of several bytes that are tokens. Returns the rank
@@ -101,6 +109,7 @@ impl Builder {
         let mut ready = BinaryHeap::new();
         for first in 0..merges.len() {
             ready.push(Reverse(first));
+            let made = self.parts.len();
             while let Some(Reverse(nth)) = ready.pop() {
                 let [left, right, whole] = merges[nth];
                 let part = |token: u32| ranks[token as usize];
@@ -113,12 +122,21 @@ impl Builder {
                     continue;
                 }
                 let (left, right) = (part(left), part(right));
-                if !self.may_merge(left, right) {
+                let is_known = !self.has_early(left) && !self.has_early(right);
+                let is_beside = self.may_merge(left, right);
+                if (!is_known && !is_beside) || self.has_early_between(left, right) {
+                    return Err(competing());
+                }
+                if !is_beside {
                     continue;
                 }
                 let rank = self.push(left, right)?;
-                if nth < first && self.may_overlap(left, right) {
+                let is_early = nth < first && self.may_overlap(left, right);
+                if is_early {
                     self.early.push(rank);
+                }
+                if is_early || self.has_early(left) || self.has_early(right) {
+                    self.of_early.insert(rank);
                 }
                 ranks[whole as usize] = rank;
                 if !waiting.is_empty() {
@@ -126,8 +144,31 @@ impl Builder {
                     ready.extend(waited.into_iter().map(Reverse));
                 }
             }
+            if self.may_compete(made) {
+                return Err(competing());
+            }
         }
         Ok(())
+    }
+
+    /// Returns whether the merges behind the one at `made`, which are done as soon
+    /// as it is, may take tokens from each other or from another such one. Then the
+    /// order in a text matters, and not that of the merges alone.
+    fn may_compete(&self, made: usize) -> bool {
+        let Some([(first, second), waited @ ..]) = self.parts.get(made..) else { return false };
+        if waited.len() < 2 {
+            return false;
+        }
+        let is_made = |token: u32| token as usize >= made + 256;
+        let (mut lefts, mut rights) = (HashSet::new(), HashSet::new());
+        for &(left, right) in waited {
+            let beside = if is_made(left) { right } else { left };
+            if is_made(beside) || beside == *first || beside == *second {
+                return true;
+            }
+            let _ = if is_made(left) { rights.insert(beside) } else { lefts.insert(beside) };
+        }
+        !lefts.is_disjoint(&rights)
     }
 
     /// Returns whether the right token may be a part of another left one. Then
@@ -136,6 +177,29 @@ impl Builder {
     fn may_overlap(&self, left: u32, right: u32) -> bool {
         let parts = (left as usize).checked_sub(256).map(|place| self.parts[place]);
         parts.is_some_and(|(first, _)| first == right)
+    }
+
+    fn has_early(&self, token: u32) -> bool {
+        self.of_early.contains(&token)
+    }
+
+    /// Returns whether an early merge takes the end of one token and the start of
+    /// the other, so that these may never be side by side.
+    fn has_early_between(&self, left: u32, right: u32) -> bool {
+        let parts = |token: u32| {
+            let place = (token as usize).checked_sub(256);
+            place.map(|place| self.parts[place])
+        };
+        let ends = |of: u32, part: u32| {
+            successors(Some(of), |&token| Some(parts(token)?.1)).any(|end| end == part)
+        };
+        let starts = |of: u32, part: u32| {
+            successors(Some(of), |&token| Some(parts(token)?.0)).any(|start| start == part)
+        };
+        self.early.iter().any(|&early| {
+            let (first, second) = self.parts[early as usize - 256];
+            (first, second) != (left, right) && ends(left, first) && starts(right, second)
+        })
     }
 
     /// Returns the vocabulary. `wholes` are tokens that no merge makes.
@@ -153,6 +217,12 @@ fn check_places(vocabulary: &Vocabulary) -> Result<(), Error> {
     let mut ranks = Ranks::new(vocabulary.len());
     let mut short = vocabulary.iter().filter(|token| token.len() <= SHORT);
     if short.all(|token| ranks.add(mix(key(token)), 0)) { Ok(()) } else { Err(crowded()) }
+}
+
+/// Returns the error for merges whose order depends on the text.
+#[cold]
+fn competing() -> Error {
+    unknown("merges in front of those of their parts, which take tokens from each other")
 }
 
 /// Returns the error for a file that was made to take long.
@@ -250,5 +320,23 @@ mod tests {
         // The first merge of a token is the one.
         let twice = [[0, 1, 2], [1, 0, 2]];
         assert_eq!(([97, 98, 256, NONE, NONE], vec![]), early(&twice));
+    }
+    /// What the order in a text decides is not counted; what it does not is.
+    #[test]
+    fn merges_in_front_of_those_of_their_parts_may_compete() {
+        let is_read = |merges: &[[u32; 3]]| {
+            // Three bytes, and tokens of them.
+            let mut ranks = [97, 98, 99, NONE, NONE, NONE, NONE];
+            Builder::new(9).merge(merges, &mut ranks).is_ok()
+        };
+        assert!(is_read(&[[3, 2, 4], [0, 1, 3]]), "abc, ab");
+        assert!(!is_read(&[[3, 2, 4], [2, 3, 5], [0, 1, 3]]), "abc, cab, ab");
+        assert!(is_read(&[[4, 2, 5], [3, 2, 4], [0, 1, 3]]), "abcc, abc, ab");
+        assert!(!is_read(&[[3, 0, 4], [3, 3, 5], [0, 0, 3]]), "aaa, aaaa, aa");
+        assert!(!is_read(&[[4, 0, 5], [3, 0, 4], [0, 0, 3]]), "aaaa, aaa, aa");
+        assert!(!is_read(&[[1, 3, 4], [3, 1, 5], [0, 0, 3]]), "baa, aab, aa");
+        // The merge to aba is early: no ab is ever in front of another one.
+        assert!(is_read(&[[3, 0, 4], [0, 1, 3]]), "aba, ab");
+        assert!(!is_read(&[[3, 0, 4], [0, 1, 3], [3, 3, 5]]), "aba, ab, abab");
     }
 }

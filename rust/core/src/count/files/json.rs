@@ -58,8 +58,17 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
     if !tokens.contains(&SPACE) {
         return Err(unknown("a vocabulary of characters without a space, which counts its bytes"));
     }
+    check_bytes(&tokens.iter().filter_map(|token| byte_of(token)).collect::<Vec<_>>())?;
     let merges = Some(model.numbered(&tokens)?);
     characters::read(&characters::Pieces { tokens, merges, runs: Vec::new() }, prefix)
+}
+
+/// Returns the byte that a token of a vocabulary of characters stands for, if any.
+fn byte_of(token: &str) -> Option<u32> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    let is_byte =
+        digits.len() == 2 && digits.bytes().all(|digit| b"0123456789ABCDEF".contains(&digit));
+    is_byte.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }
 
 /// Returns the vocabulary of merges of bytes.

@@ -68,6 +68,7 @@ struct Piece<'a> {
 /// The types of pieces.
 const NORMAL: u64 = 1;
 const USER_DEFINED: u64 = 4;
+const UNUSED: u64 = 5;
 
 /// The kind of a model that merges.
 const BPE: u64 = 2;
@@ -177,6 +178,9 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
         is_read.ok_or_else(|| damaged("it is no model of SentencePiece"))?;
     }
     spec.check()?;
+    if pieces.iter().any(|piece| piece.kind == UNUSED) {
+        return Err(unknown("pieces that are merged and then taken apart"));
+    }
     let runs = pieces.iter().filter(|piece| piece.kind == USER_DEFINED).filter_map(|piece| {
         let first = piece.text.chars().next()?;
         let char = if piece.text.starts_with(SPACE) { ' ' } else { first };
