@@ -30,9 +30,12 @@ def tokenizer_of(name: str) -> Any:
     if not path or not (os.path.isfile(absolute) or os.path.isdir(absolute)):
         raise _missing(name)
     try:
+        absolute.encode("utf-8")
         found = opened(absolute)
     except FileNotFoundError:
         raise _missing(name) from None
+    except UnicodeEncodeError:
+        raise CounterError(f"the path of {name[:80]!a} must be UTF-8") from None
     except OSError as error:
         raise CounterError(
             f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 import shutil
 import subprocess
@@ -198,6 +199,15 @@ def test_no_file(tmp_path, monkeypatch, prefix, path):
         get_counter(prefix + path)
 
     assert str(caught.value).startswith(f"counter {(prefix + path)[:80]!r} must have the path")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_path_that_is_no_text(tmp_path):
+    """A file whose name is not UTF-8 is refused by its name."""
+    path = tmp_path / os.fsdecode(b"\xff.json")
+    shutil.copy(FILES / "gpt2.json", path)
+    with pytest.raises(CounterError, match=r"^the path of 'file:.* must be UTF-8$"):
+        get_counter(f"file:{path}")
 
 
 def test_a_directory(tmp_path):
