@@ -7,7 +7,8 @@
 
 /// Returns whether a pattern is of parts that both engines read alike.
 pub(super) fn is_the_same(pattern: &str) -> bool {
-    Reader { rest: pattern, ignores_case: false, groups: Vec::new() }.is_the_same(pattern)
+    Reader { rest: pattern, ignores_case: false, last: None, groups: Vec::new() }
+        .is_the_same(pattern)
 }
 
 /// The properties of characters by which patterns split.
@@ -20,16 +21,6 @@ const PROPERTIES: [&str; 36] = [
 /// Letters that are one character together where case is ignored, such as `ß`.
 const LIGATURES: [[char; 2]; 5] = [['s', 's'], ['s', 't'], ['f', 'f'], ['f', 'i'], ['f', 'l']];
 
-/// What stands in front of a place.
-#[derive(PartialEq, Eq)]
-enum Before {
-    /// Nothing that can be repeated.
-    Nothing,
-    Atom,
-    /// A letter, in small.
-    Letter(char),
-}
-
 /// A group around a place.
 struct Group {
     ignored_case: bool,
@@ -40,6 +31,8 @@ struct Group {
 struct Reader<'a> {
     rest: &'a str,
     ignores_case: bool,
+    /// The letter in front, in small: Oniguruma looks through brackets for it.
+    last: Option<char>,
     groups: Vec<Group>,
 }
 
@@ -59,42 +52,47 @@ impl Reader<'_> {
     }
 
     fn is_the_same(&mut self, pattern: &str) -> bool {
-        let mut before = Before::Nothing;
+        let mut can_repeat = false;
         while let Some(char) = self.next() {
+            let last = self.last.take();
+            // Whether what was read can be repeated; None for what is refused.
             let read = match char {
-                '\\' => self.escape(false).then_some(Before::Atom),
-                '[' => self.class().then_some(Before::Atom),
-                '(' => self.open(pattern).then_some(Before::Nothing),
-                ')' => self.groups.pop().map(|group| {
-                    self.ignores_case = group.ignored_case;
-                    if group.is_look { Before::Nothing } else { Before::Atom }
-                }),
-                '|' => Some(Before::Nothing),
-                '*' | '+' | '?' | '{' if before == Before::Nothing => None,
+                '\\' => self.escape(false).then_some(true),
+                '[' => self.class().then_some(true),
+                '(' => {
+                    self.last = last;
+                    self.open(pattern).then_some(false)
+                }
+                ')' => {
+                    self.last = last;
+                    self.groups.pop().map(|group| {
+                        self.ignores_case = group.ignored_case;
+                        !group.is_look
+                    })
+                }
+                '|' => Some(false),
+                '*' | '+' | '?' | '{' if !can_repeat => None,
                 '*' | '+' | '?' => {
                     let _ = self.skip("?") || self.skip("+");
-                    Some(Before::Nothing)
+                    Some(false)
                 }
-                '{' => self.times().then_some(Before::Nothing),
+                '{' => self.times().then_some(false),
                 '^' | '$' | ']' | '}' => None,
-                '.' => Some(Before::Atom),
-                _ => self.letter(char, &before),
+                '.' => Some(true),
+                _ => self.letter(char, last).then_some(true),
             };
             let Some(read) = read else { return false };
-            before = read;
+            can_repeat = read;
         }
         self.groups.is_empty()
     }
 
     /// Reads a character that stands for itself.
-    fn letter(&self, char: char, before: &Before) -> Option<Before> {
+    fn letter(&mut self, char: char, last: Option<char>) -> bool {
         let small = char.to_ascii_lowercase();
-        let is_other = match before {
-            Before::Letter(first) => LIGATURES.contains(&[*first, small]),
-            _ => false,
-        };
-        let is_same = !self.ignores_case || (char.is_ascii() && !is_other);
-        is_same.then_some(Before::Letter(small))
+        self.last = Some(small);
+        let is_other = last.is_some_and(|last| LIGATURES.contains(&[last, small]));
+        !self.ignores_case || (char.is_ascii() && !is_other)
     }
 
     /// Reads what is behind the bracket that opens a group. Options in the middle
@@ -118,7 +116,7 @@ impl Reader<'_> {
             }
         }
         self.groups.push(Group { ignored_case, is_look });
-        !self.rest.starts_with('*')
+        true
     }
 
     /// Reads how often something is repeated, behind the brace.
@@ -133,10 +131,8 @@ impl Reader<'_> {
         let Some(least) = number(least) else { return false };
         let is_range = times.contains(',');
         let is_in_order = most.is_empty() || number(most).is_some_and(|most| least <= most);
-        is_in_order && !self.rest.starts_with('+') && (is_range || !self.rest.starts_with('?')) && {
-            self.skip("?");
-            true
-        }
+        let is_lazy = self.skip("?");
+        is_in_order && !self.rest.starts_with('+') && (is_range || !is_lazy)
     }
 
     /// Reads a class, behind its bracket, with the classes in it.
@@ -183,22 +179,24 @@ impl Reader<'_> {
             digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
         };
         match self.next() {
+            // They may be letters, one by one or together.
+            Some('p' | 'P' | 'x' | 'u') if self.ignores_case => false,
             Some('s' | 'S' | 'd' | 'D' | 'r' | 'n' | 't' | 'f') => true,
             Some('p' | 'P') => {
                 let name = self.rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
                 let Some((name, rest)) = name else { return false };
                 self.rest = rest;
-                !self.ignores_case && PROPERTIES.contains(&name)
+                PROPERTIES.contains(&name)
             }
             Some('x') => match self.rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
                 Some((digits, rest)) => {
                     self.rest = rest;
-                    !self.ignores_case && !digits.is_empty() && hex(Some(digits))
+                    !digits.is_empty() && hex(Some(digits))
                 }
                 // From 80 on it is a byte to Oniguruma.
                 None => self.rest.starts_with(|digit| digit < '8') && hex(self.rest.get(..2)),
             },
-            Some('u') => !self.ignores_case && hex(self.rest.get(..4)),
+            Some('u') => hex(self.rest.get(..4)),
             Some('<' | '>') => is_in_class,
             Some(char) => !char.is_alphanumeric(),
             None => false,
@@ -310,6 +308,10 @@ mod tests {
             r"(a)\1",
             "(*a)",
             r"\x{}",
+            "(?i)s(?:s)",
+            r"(?i)\x73s",
+            "(?i)(?:f)i",
+            "x{1,3}?+",
         ] {
             assert!(!is_the_same(pattern), "{pattern}");
         }
