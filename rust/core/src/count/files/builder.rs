@@ -42,7 +42,9 @@ pub(super) struct Builder {
     parts: Vec<(u32, u32)>,
     /// Tokens that merge as soon as their left part is made.
     early: Vec<u32>,
-    /// These, and the tokens that have one in them.
+    /// Their left parts.
+    early_lefts: HashSet<u32>,
+    /// Early tokens, and those that have one in them.
     of_early: HashSet<u32>,
 }
 
@@ -54,6 +56,7 @@ impl Builder {
             merges: Merges::new(count),
             parts: Vec::with_capacity(count),
             early: Vec::new(),
+            early_lefts: HashSet::new(),
             of_early: HashSet::new(),
         }
     }
@@ -134,6 +137,7 @@ impl Builder {
                 let is_early = nth < first && self.may_overlap(left, right);
                 if is_early {
                     self.early.push(rank);
+                    self.early_lefts.insert(left);
                 }
                 if is_early || self.has_early(left) || self.has_early(right) {
                     self.of_early.insert(rank);
@@ -175,8 +179,7 @@ impl Builder {
     /// it matters that a merge is done as soon as its left token is made, not
     /// once all such tokens are.
     fn may_overlap(&self, left: u32, right: u32) -> bool {
-        let parts = (left as usize).checked_sub(256).map(|place| self.parts[place]);
-        parts.is_some_and(|(first, _)| first == right)
+        self.parts_of(left).is_some_and(|(first, _)| first == right)
     }
 
     fn has_early(&self, token: u32) -> bool {
@@ -186,20 +189,21 @@ impl Builder {
     /// Returns whether an early merge takes the end of one token and the start of
     /// the other, so that these may never be side by side.
     fn has_early_between(&self, left: u32, right: u32) -> bool {
-        let parts = |token: u32| {
-            let place = (token as usize).checked_sub(256);
-            place.map(|place| self.parts[place])
-        };
-        let ends = |of: u32, part: u32| {
-            successors(Some(of), |&token| Some(parts(token)?.1)).any(|end| end == part)
-        };
-        let starts = |of: u32, part: u32| {
-            successors(Some(of), |&token| Some(parts(token)?.0)).any(|start| start == part)
-        };
-        self.early.iter().any(|&early| {
-            let (first, second) = self.parts[early as usize - 256];
-            (first, second) != (left, right) && ends(left, first) && starts(right, second)
+        if self.early_lefts.is_empty() {
+            return false; // as in nearly every file
+        }
+        let ends = successors(Some(left), |&token| Some(self.parts_of(token)?.1));
+        ends.filter(|end| self.early_lefts.contains(end)).any(|first| {
+            // The merge is early as its right part begins the left one.
+            let second = self.parts_of(first).map(|(start, _)| start);
+            let mut starts = successors(Some(right), |&token| Some(self.parts_of(token)?.0));
+            (first, second) != (left, Some(right)) && starts.any(|start| Some(start) == second)
         })
+    }
+
+    /// Returns what a token is made of, None for a byte.
+    fn parts_of(&self, token: u32) -> Option<(u32, u32)> {
+        (token as usize).checked_sub(256).map(|place| self.parts[place])
     }
 
     /// Returns the vocabulary. `wholes` are tokens that no merge makes.

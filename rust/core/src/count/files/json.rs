@@ -65,10 +65,8 @@ pub(super) fn read(content: &[u8]) -> Result<Read, Error> {
 
 /// Returns the byte that a token of a vocabulary of characters stands for, if any.
 fn byte_of(token: &str) -> Option<u32> {
-    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    let is_byte =
-        digits.len() == 2 && digits.bytes().all(|digit| b"0123456789ABCDEF".contains(&digit));
-    is_byte.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    let byte = u8::from_str_radix(token.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok()?;
+    (token == format!("<0x{byte:02X}>")).then(|| byte.into())
 }
 
 /// Returns the vocabulary of merges of bytes.
