@@ -10,9 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import BACKENDS, backend_named, compared, outcome
 
 from budgeteer import CounterError, InvalidArgumentError, Packer, get_counter
 from budgeteer._backend import backend
+from budgeteer._codes import BOTH, END, START
 
 FOLDER = Path(__file__).parents[2] / "cases"
 FILES = FOLDER / "tokenizers"
@@ -372,3 +376,38 @@ def test_claude(name):
     assert counter.count_till_limit("Green tea is mild. " * 50, whole - 1) is None
     cut = counter.truncate("Green tea is mild. " * 50, 20, marker=" ...")
     assert counter.count(cut) <= 20 < counter.count(cut) + 3
+
+
+NAMES = [*(case["file"] for case in CASES["files"]), *CASES["refused"]]
+IN_JSON = [name for name in NAMES if name.endswith(".json") and name != "tekken.json"]
+"""The files that the reference reads, or refuses as native code does."""
+
+PARTS = [
+    *("the", "te", "a", " ", "  ", "\u2581", "\n", "\n\n", "12", "_", "'s", "."),
+    *("\xe9", "e\u0301", "\u65e5", "\U0001f600", "\ud83d", "\ude00", "\u212b", "\u1100\u1161"),
+]
+
+
+@compared
+@given(
+    file=st.sampled_from(IN_JSON),
+    text=st.lists(st.sampled_from(PARTS), max_size=20).map("".join),
+    max_tokens=st.integers(0, 12),
+    keep=st.sampled_from([START, END, BOTH]),
+    marker=st.sampled_from(["", " [...]", "\u2581", "\u0301"]),
+)
+def test_backends_count_and_cut_alike(file, text, max_tokens, keep, marker):
+    """Both read the same files, and cut texts at the same places."""
+    answers = []
+    for name in BACKENDS:
+        module = backend_named(name)
+        kind = outcome(module.Tokenizer, str(FILES / file), True)
+        if isinstance(kind, tuple):  # what it refuses
+            answers.append(kind)
+            continue
+        cut = module.truncate(kind, 1.0, None, text, max_tokens, keep, marker)
+        counts = [module.count(kind, 1.0, part) for part in (text, cut)]
+        assert counts[0] <= max_tokens or counts[1] <= max_tokens
+        answers.append((cut, counts))
+
+    assert answers[0] == answers[1]

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from budgeteer._codes import DEEPSEEK, FRESH, GEMMA4, GLM4, QWEN2, QWEN35, TEKKEN
+from budgeteer._codes import DEEPSEEK, GEMMA4, GLM4, QWEN2, QWEN35, TEKKEN
 from budgeteer.errors import CounterError
 
 NAMES = {
@@ -149,9 +149,9 @@ def _composer() -> Any:
     return normalizers.NFC()
 
 
-def starts_anew(kind: Any, char: str) -> bool:
+def starts_anew(kind: int, char: str) -> bool:
     """Return whether *char* is normalized alike whatever stands in front of it."""
-    if kind not in (QWEN2, QWEN35, QWEN2 | FRESH, QWEN35 | FRESH):
+    if kind not in (QWEN2, QWEN35):
         return True
     if "\ud800" <= char <= "\udfff":
         return True  # it is U+FFFD, or half of a character that composes with none

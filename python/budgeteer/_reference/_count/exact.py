@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from errno import ENOENT
 from functools import cache, lru_cache
 from itertools import accumulate
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from budgeteer import _external
-from budgeteer._codes import CL100K, CLAUDE3, CLAUDE48, FRESH, O200K
+from budgeteer._codes import CL100K, CLAUDE3, CLAUDE48, FRESH, GEMMA4, O200K, QWEN2
 from budgeteer._reference._count import bpe
 from budgeteer.errors import CounterError
 
@@ -97,15 +98,21 @@ class Tokenizer:
     """A tokenizer that was read from a file. The package tokenizers counts it."""
 
     def __init__(self, path: str, has_cache: bool) -> None:
-        """Read the ``tokenizer.json`` at *path*, or in that directory."""
+        """
+        Read the ``tokenizer.json`` at *path*, or in that directory.
+
+        Its `normal` is an encoding that normalizes as it does, and `sizes` returns the number of
+        bytes of each token of a text, which has no surrogates.
+        """
         file = _external.tokenizer_json(path)
         if file is None:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         if not file.endswith(".json"):
             raise CounterError("without the native backend, only a tokenizer.json is read")
+        _ask_native(path)
         self.path, self.has_cache = path, has_cache
         self.remembered = Remembered()
-        self.encode = _encode(file, Path(file).stat().st_mtime_ns)
+        self.normal, self.sizes = _read(file, Path(file).stat().st_mtime_ns)
 
     def fresh(self) -> Tokenizer:
         """Return the same tokenizer, which counts without a cache."""
@@ -114,14 +121,19 @@ class Tokenizer:
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[str, bool]]:
         return Tokenizer, (self.path, self.has_cache)
 
-    def sizes(self, text: str) -> list[int]:
-        """Return the number of bytes of each token of *text*, which has no surrogates."""
-        return self.encode(text)  # type: ignore[no-any-return]
+
+def _ask_native(path: str) -> None:
+    """Refuse what the native module refuses, where there is one: it says what it cannot count."""
+    try:
+        from budgeteer import _native
+    except ImportError:
+        return
+    _native.Tokenizer(path, True)
 
 
 @lru_cache(maxsize=4)  # as many as `budgeteer._count.files` keeps
-def _encode(file: str, _: int) -> Any:
-    """Return what gives the sizes of tokens. Added tokens are plain text, as native code does."""
+def _read(file: str, _: int) -> tuple[int, Callable[[str], list[int]]]:
+    """Read a tokenizer. Its added tokens are plain text, as native code does."""
     try:
         from tokenizers import Tokenizer as Read  # an extra, and slow to load
     except ImportError:
@@ -140,13 +152,19 @@ def _encode(file: str, _: int) -> Any:
     if kind != "BPE":
         raise CounterError(f"the model {kind}")
 
+    is_composed = '"NFC"' in json.dumps(document.get("normalizer"))
+    normal = QWEN2 if is_composed else CL100K if has_bytes else GEMMA4
+
     def size(token: str) -> int:
         if has_bytes:
             return len(token)
         is_byte = len(token) == len("<0x00>") and token.startswith("<0x")
         return 1 if is_byte else len(token.replace("\u2581", " ").encode())
 
-    return lambda text: list(map(size, tokenizer.encode(text, add_special_tokens=False).tokens))
+    def sizes(text: str) -> list[int]:
+        return list(map(size, tokenizer.encode(text, add_special_tokens=False).tokens))
+
+    return normal, sizes
 
 
 def is_exact(kind: Any) -> bool:
@@ -182,7 +200,12 @@ def counter(kind: int) -> Any:
 def normalized(kind: Any, text: str) -> str:
     """Return the text that is split and merged, without surrogates."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole if isinstance(kind, Tokenizer) else bpe.normalized(kind & ~FRESH, whole)
+    return bpe.normalized(_normal(kind), whole)
+
+
+def _normal(kind: Any) -> int:
+    """Return an encoding that normalizes as *kind* does."""
+    return kind.normal if isinstance(kind, Tokenizer) else kind & ~FRESH
 
 
 def sizes(kind: Any, text: str) -> list[int]:
@@ -233,7 +256,10 @@ class Tokens:
 
     def __init__(self, kind: Any, text: str) -> None:
         """Encode *text*."""
-        self.ends = [0, *accumulate(sizes(kind, text))]
+        normal = len(normalized(kind, text).encode())
+        ends = [0, *accumulate(sizes(kind, text))]
+        prefix = ends[-1] - normal  # a space that the tokenizer puts in front
+        self.ends = [max(0, end - prefix) for end in ends]
         # Bytes up to each code point, as tiktoken reads a str: a surrogate pair is one character
         # of four bytes, a lone surrogate is U+FFFD, of three bytes.
         self.points, self.places = list(range(len(text) + 1)), [0]
@@ -245,7 +271,7 @@ class Tokens:
                 size = len(char.encode("utf-8", "surrogatepass"))
             self.places.append(self.places[-1] + size)
             before = char
-        self.is_shorter = self.ends[-1] != self.places[-1]
+        self.is_shorter = normal != self.places[-1]
         if self.is_shorter:  # as it is normalized: the places where nothing composes
             starts = [at for at in range(1, len(text)) if self._is_start(kind, text, at)]
             self.points, self.places = [0], [0]
@@ -258,7 +284,7 @@ class Tokens:
     def _is_start(kind: Any, text: str, at: int) -> bool:
         """Return whether the text may be normalized in two parts there."""
         is_low = "\udc00" <= text[at] <= "\udfff" and "\ud800" <= text[at - 1] <= "\udbff"
-        return not is_low and bpe.starts_anew(kind, text[at])
+        return not is_low and bpe.starts_anew(_normal(kind), text[at])
 
     def __len__(self) -> int:
         """Return the number of tokens."""
