@@ -20,6 +20,10 @@ pub(super) const MOST_TOKENS: usize = (1 << 19) - 1;
 /// Stands for the rank of a token that is not made yet.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// The most tokens that merge early. Each piece of a text is searched for all of
+/// them; Qwen 3.5 has one.
+const MOST_EARLY: usize = 64;
+
 /// The most bytes of a token. All places in it are tried.
 const LONGEST: usize = 1024;
 
@@ -136,6 +140,9 @@ impl Builder {
                 let rank = self.push(left, right)?;
                 let is_early = nth < first && self.may_overlap(left, right);
                 if is_early {
+                    if self.early.len() == MOST_EARLY {
+                        return Err(unknown("so many merges in front of those of their parts"));
+                    }
                     self.early.push(rank);
                     self.early_lefts.insert(left);
                 }
@@ -325,6 +332,27 @@ mod tests {
         let twice = [[0, 1, 2], [1, 0, 2]];
         assert_eq!(([97, 98, 256, NONE, NONE], vec![]), early(&twice));
     }
+
+    /// Each piece of a text would be searched for all of them.
+    #[test]
+    fn few_merges_are_early() {
+        let early = |count: u32| {
+            // The bytes, then two tokens of each of them and of the byte 255: `x` and it, and
+            // that and `x` again, whose merge is in front.
+            let mut ranks: Vec<u32> = (0..256).chain(vec![NONE; 512]).collect();
+            let merges: Vec<_> = (0..count)
+                .flat_map(|byte| {
+                    let pair = 256 + 2 * byte;
+                    [[pair, byte, pair + 1], [byte, 255, pair]]
+                })
+                .collect();
+            Builder::new(999).merge(&merges, &mut ranks)
+        };
+        assert_eq!(Ok(()), early(64));
+        let error = early(65).expect_err("they are too many").to_string();
+        assert!(error.ends_with("so many merges in front of those of their parts"), "{error}");
+    }
+
     /// What the order in a text decides is not counted; what it does not is.
     #[test]
     fn merges_in_front_of_those_of_their_parts_may_compete() {
