@@ -158,6 +158,12 @@ def hf_counter(name: str, path: str, reason: str) -> HFCounter:
         raise CounterError(f"counter {name[:80]!r}: {reason}") from None
 
 
+def unreadable(name: str, error: OSError) -> CounterError:
+    """Return the error for the file of a counter that cannot be read."""
+    reason = error.strerror or type(error).__name__
+    return CounterError(f"the file of {name[:80]!r} cannot be read: {reason}")
+
+
 def version_of(file: str) -> tuple[int, ...]:
     """Return what is another once a file is changed or replaced."""
     status = os.stat(file)
@@ -174,9 +180,7 @@ def _read(name: str, path: str) -> HFCounter:
     try:
         return HFCounter(name, path, _tokenizer(path, version_of(path)))
     except OSError as error:
-        raise CounterError(
-            f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        raise unreadable(name, error) from None
     except ValueError:  # its message may quote the file
         raise CounterError(f"the file of {name[:80]!r} is not a tokenizer.json") from None
 

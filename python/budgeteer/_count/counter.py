@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from budgeteer import _process, _validate
@@ -101,6 +101,12 @@ class TokenCounter:
     _function: Callable[[str], int] | None = field(repr=False, default=None)
     _observer: Callable[[int, int], None] | None = field(repr=False, compare=False, default=None)
     _corrected: Source | None = field(repr=False, default=None)
+
+    def __reduce__(self) -> tuple[Callable[..., TokenCounter], tuple[Any, ...]]:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        if not isinstance(self._kind, int):  # of a file: a process reads it once
+            values["_kind"] = self._kind.made_with()
+        return _unpickled, tuple(values.values())
 
     def __repr__(self) -> str:
         """Return the name, whether it is exact, and how a model is estimated."""
@@ -441,3 +447,13 @@ class TokenCounter:
         where = {LOOSE: "a text", ASSEMBLED: "the assembled text"}.get(index, f"{name}[{index}]")
         shown = _validate.type_name(count) if found is None else _validate.shown(found)
         raise CounterError(f"the counter must answer an int from 0 on for {where}, not {shown}")
+
+
+def _unpickled(name: str, is_exact: bool, kind: Any, *rest: Any) -> TokenCounter:
+    """Return the counter of which a pickle has these values."""
+    if isinstance(kind, tuple):
+        from budgeteer._count import files  # few programs read one
+
+        path, has_cache = kind
+        kind = files.unpickled(name, path, has_cache=has_cache)
+    return TokenCounter(name, is_exact, kind, *rest)

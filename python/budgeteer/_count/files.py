@@ -37,11 +37,26 @@ def tokenizer_of(name: str) -> Any:
     except UnicodeEncodeError:
         raise CounterError(f"the path of {name[:80]!a} must be UTF-8") from None
     except OSError as error:
-        raise CounterError(
-            f"the file of {name[:80]!r} cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        raise _external.unreadable(name, error) from None
     # WordPiece, Unigram and other steps: the package that defines them counts them.
     return _external.hf_counter(name, absolute, found) if isinstance(found, str) else found
+
+
+def unpickled(name: str, path: str, *, has_cache: bool) -> Any:
+    """
+    Return the backend's tokenizer at the absolute *path*, of the counter *name*.
+
+    Raises:
+        CounterError: The file cannot be read any more, or the backend cannot count it.
+
+    """
+    try:
+        found = opened(path)
+    except OSError as error:
+        raise _external.unreadable(name, error) from None
+    if isinstance(found, str):
+        raise CounterError(f"counter {name[:80]!r}: {found}")
+    return found if has_cache else found.fresh()
 
 
 def _missing(name: str) -> InvalidArgumentError:

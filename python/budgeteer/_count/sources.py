@@ -69,8 +69,8 @@ def source_of(
 def path_of(kind: Any, function: Callable[[str], int] | None) -> str | None:
     """Return where the file or folder is by which a counter counts; None if there is none."""
     if function is None:
-        path: str | None = None if isinstance(kind, int) else kind.__reduce__()[1][0]
-        return path  # as a pickle has it
+        path: str | None = None if isinstance(kind, int) else kind.made_with()[0]
+        return path
     if isinstance(function, Scaled):
         return path_of(function.counter._kind, function.counter._function)  # noqa: SLF001
     from budgeteer import _external  # few programs need other packages

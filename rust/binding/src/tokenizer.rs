@@ -1,21 +1,36 @@
 //! `budgeteer::Tokenizer` for Python.
 
+use std::hash::{Hash, Hasher};
+
 use budgeteer::{ErrorKind, Exact};
 use pyo3::exceptions::PyOSError;
 use pyo3::import_exception;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::PyBytes;
 
 use crate::codes;
 use crate::error::guard;
 
 import_exception!(budgeteer.errors, CounterError);
 
-/// A tokenizer that was read from a file. Immutable.
-#[pyclass(frozen, module = "budgeteer._native")]
+/// A tokenizer that was read from a file. Immutable, and equal to another of what was
+/// read once.
+#[pyclass(frozen, eq, hash, module = "budgeteer._native")]
 pub(crate) struct Tokenizer {
     exact: Exact,
     has_cache: bool,
+}
+
+impl PartialEq for Tokenizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.exact.tokenizer() == other.exact.tokenizer() && self.has_cache == other.has_cache
+    }
+}
+
+impl Hash for Tokenizer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.exact.tokenizer().hash(state);
+    }
 }
 
 impl Tokenizer {
@@ -50,10 +65,10 @@ impl Tokenizer {
         self.with(false)
     }
 
-    /// Unpickling reads the file again.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String, bool)) {
-        let path = self.exact.tokenizer().name().to_string();
-        (py.get_type::<Self>(), (path, self.has_cache))
+    /// Returns the arguments that it was made with.
+    #[pyo3(signature = () -> "tuple[str, bool]")]
+    fn made_with(&self) -> (String, bool) {
+        (self.exact.tokenizer().name().to_string(), self.has_cache)
     }
 }
 

@@ -319,12 +319,14 @@ def test_a_file_of_tokenizers_that_changes(tmp_path):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_copies(cache):
-    """A counter comes back from pickling and copying: the file is read again, in any directory."""
+    """A counter comes back from pickling and copying: in one process the same."""
     counter = get_counter(f"file:{FILES / 'gpt2.json'}", cache=cache)
     data = pickle.dumps(counter)
     for again in (pickle.loads(data), copy.deepcopy(counter)):
-        assert counter.name == again.name
+        assert counter == again
+        assert hash(counter) == hash(again)
         assert counter.count("hello hello") == again.count("hello hello")
+    assert counter != get_counter(f"file:{FILES / 'gpt2.json'}", cache=not cache)
     code = (
         "import os, pickle, sys\n"
         "os.chdir('/')\n"
@@ -336,6 +338,20 @@ def test_copies(cache):
 
     assert len(data) < 1_000
     assert f"{counter.count('hello hello')}\n" == shown.stdout
+
+
+@pytest.mark.parametrize("name", ["gpt2.json", "refused-wordpiece.json"])
+def test_a_pickle_without_its_file(tmp_path, name):
+    """A pickle whose file is gone, or another by now, is an error that names it."""
+    path = tmp_path / "tokenizer.json"
+    shutil.copy(FILES / name, path)
+    data = pickle.dumps(get_counter(f"file:{path}"))
+    path.unlink()
+    with pytest.raises(CounterError, match=r"^the file of 'file:.*' cannot be read: No such file"):
+        pickle.loads(data)
+    path.write_text("{}", "utf-8")
+    with pytest.raises(CounterError, match=r"file:"):
+        pickle.loads(data)
 
 
 def test_the_cache():

@@ -109,7 +109,6 @@ class Tokenizer:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         if not file.endswith(".json"):
             raise CounterError("without the native backend, only a tokenizer.json is read")
-        _ask_native(path)
         self.path, self.has_cache = path, has_cache
         self.remembered = Remembered()
         self.normal, self.sizes = _read(file, Path(file).stat().st_mtime_ns)
@@ -118,17 +117,28 @@ class Tokenizer:
         """Return the same tokenizer, which counts without a cache."""
         return Tokenizer(self.path, has_cache=False)
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[str, bool]]:
-        return Tokenizer, (self.path, self.has_cache)
+    def made_with(self) -> tuple[str, bool]:
+        """Return the arguments that it was made with."""
+        return self.path, self.has_cache
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is of what was read once, and has a cache as this."""
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self.sizes is other.sizes and self.has_cache == other.has_cache
+
+    def __hash__(self) -> int:
+        """Return the same for equal ones."""
+        return hash(self.sizes)
 
 
-def _ask_native(path: str) -> None:
+def _ask_native(file: str) -> None:
     """Refuse what the native module refuses, where there is one: it says what it cannot count."""
     try:
         from budgeteer import _native
     except ImportError:
         return
-    _native.Tokenizer(path, True)
+    _native.Tokenizer(file, True)
 
 
 @lru_cache(maxsize=4)  # as many as `budgeteer._count.files` keeps
@@ -149,9 +159,9 @@ def _read(file: str, _: int) -> tuple[int, Callable[[str], list[int]]]:
         tokenizer = Read.from_str(json.dumps(document))
     except Exception:  # noqa: BLE001 - tokenizers raises no other, and it may quote the file
         raise CounterError("the file is no tokenizer.json") from None
+    _ask_native(file)
     if kind != "BPE":
         raise CounterError(f"the model {kind}")
-
     is_composed = '"NFC"' in json.dumps(document.get("normalizer"))
     normal = QWEN2 if is_composed else CL100K if has_bytes else GEMMA4
 
