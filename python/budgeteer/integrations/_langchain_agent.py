@@ -15,6 +15,8 @@ from budgeteer.integrations._requests import Fitter, tool_for
 _HOME = "budgeteer.integrations.langchain"
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What providers, and LangChain's models of them, call the most tokens of an answer."""
+_COUNTED = ("tool_choice", "functions", "function_call", "response_format")
+"""What counts beside messages and tools, and may be bound to a model."""
 
 try:
     from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
@@ -133,14 +135,18 @@ class BudgetMiddleware(AgentMiddleware):
     def _fitted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         given = [] if request.system_message is None else [request.system_message]
         name = _name_of(request.model)
+        answer, bound = request.response_format, {}
+        if not request.tools and answer is None:  # else LangChain binds to the model itself
+            bound = {**_bound(request.model), **request.model_settings}
+        tools = _tools(request) or bound.get("tools") or []
         asked = {
             "model": name,
             "messages": [*given, *request.messages],
-            "tools": [_shown(self._name or name or "", tool) for tool in _tools(request)],
             "tool_choice": request.tool_choice,
+            **{key: bound[key] for key in _COUNTED if key in bound},
+            "tools": [_shown(self._name or name or "", tool) for tool in tools] or None,
             "max_tokens": _limit(request),
         }
-        answer = request.response_format
         if answer is not None and not isinstance(answer, ToolStrategy) and _is_single(answer):
             asked.update(ProviderStrategy(_schema(answer)).to_model_kwargs())
         asked = {key: value for key, value in asked.items() if value is not None}
@@ -204,9 +210,9 @@ def _schema(answer: Any) -> Any:
     return getattr(answer, "schema", answer)
 
 
-def _shown(name: str, tool: dict[str, Any]) -> dict[str, Any]:
+def _shown(name: str, tool: Any) -> Any:
     """Return a tool as the provider of a model is sent it."""
-    function = tool.get("function")
+    function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict):
         return tool
     told = (function.get("name", ""), function.get("description"), function.get("parameters", {}))

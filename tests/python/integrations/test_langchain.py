@@ -380,6 +380,32 @@ def test_the_reply_that_is_bound_to_a_model(name):
             assert tokens_of(messages, {}) <= 100
 
 
+@pytest.mark.parametrize("window", [70, 100, 150, 300])
+def test_tools_that_are_bound_to_a_model(window):
+    """They count as they are sent, as do those of the settings of a call."""
+    turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
+    shown = convert_to_openai_tool(read)
+    schema = {"name": "a", "schema": {"type": "object", "properties": {"tea": {"enum": ["a"]}}}}
+    answer = {"type": "json_schema", "json_schema": schema}
+
+    class Setting(AgentMiddleware):
+        def wrap_model_call(self, request, handler):
+            return handler(request.override(model_settings={"tools": [shown]}))
+
+    fits = BudgetMiddleware(context_window=window)
+    for bound, before in (
+        (Model().bind_tools([read]), []),
+        (Model().bind(functions=[shown["function"]]), []),
+        (Model().bind(response_format=answer), []),
+        (Model().bind(tools=[]), [Setting()]),
+    ):
+        create_agent(bound, middleware=[*before, fits]).invoke({"messages": turns})
+        messages, kwargs = bound.bound.seen[0]
+        assert {"tools", "functions", "response_format"} & set(kwargs)
+        tools = {"tools": [shown]} if "functions" in kwargs else {}
+        assert tokens_of(messages, {**kwargs, **tools}) <= window
+
+
 def test_the_reply_of_a_bound_model_with_tools():
     """LangChain sends the model's own number with tools: that is reserved, and else the bound."""
     turns = [("human", "Hello there. " * 30), ("ai", "Hello!"), ("human", "What do they say?")]
