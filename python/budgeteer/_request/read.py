@@ -220,6 +220,12 @@ def read_request(request: object, known: Any = None) -> Reading:
                 f"request[{name!r}] stands for messages that only the provider has, so their "
                 "tokens are not known: send the messages themselves"
             )
+    if (fields_of(request.get("thread")) or {}).get("type") == "continue":
+        raise InvalidArgumentError(
+            "request['thread'] goes on with messages that only the provider has, so their tokens "
+            "are not known: send the messages themselves; Anthropic's tool_runner does so with "
+            "thread=False"
+        )
     reading = Reading(request, _KEYS[key], key, [], History(), _places=places)  # type: ignore[arg-type]
     values = request[key]
     if isinstance(values, str) or (key == "contents" and not isinstance(values, (list, tuple))):

@@ -232,6 +232,23 @@ def test_what_cannot_fit_is_not_sent(provider):
     assert [] == provider.seen
 
 
+def test_threads_of_anthropic(provider):
+    """What begins a thread has all of its messages; what goes on with one has only the newest."""
+    client = fitted_anthropic(sync_anthropic(provider), **OPTIONS)
+    begun = {"thread": {"type": "create"}}
+    client.beta.messages.create(**MESSAGE, extra_body=begun)
+    [body] = provider.seen
+    assert begun["thread"] == body["thread"]
+    assert tokens_of(body) <= 800
+
+    result = {"type": "tool_result", "tool_use_id": "c9", "content": "Started."}
+    new = {**MESSAGE, "messages": [{"role": "user", "content": [result]}]}
+    goes_on = {"thread": {"type": "continue", "previous_message_id": "m1"}}
+    with pytest.raises(InvalidArgumentError, match="thread=False"):
+        client.beta.messages.create(**new, extra_body=goes_on)
+    assert [body] == provider.seen
+
+
 def test_what_cannot_be_counted_is_not_sent():
     """Content that is nested too deeply, and a bound that is no number, are named."""
     nested = []

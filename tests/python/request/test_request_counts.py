@@ -419,6 +419,15 @@ def test_limits_of_a_model():
         ({"input": [{"type": 3}]}, {}, "input[0]['role'] must be a str, not None"),
         ({"contents": [{"parts": [{"text": 3}]}]}, {}, "contents[0]['content'][0]['text'] must"),
         ({"input": "a", "previous_response_id": "b"}, {}, "only the provider has"),
+        (
+            {
+                "messages": MESSAGES,
+                "max_tokens": 9,
+                "thread": {"type": "continue", "previous_message_id": "b"},
+            },
+            {},
+            "request['thread'] goes on with messages that only the provider has",
+        ),
         ({"contents": "a", "cachedContent": "b"}, {}, "only the provider has"),
         ({"contents": "a", "config": {"cached_content": "b"}}, {}, "only the provider has"),
         ({"contents": "a", "config": {"tools": [print]}}, {}, "give its declaration"),
