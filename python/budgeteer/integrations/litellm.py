@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import BoundArguments, Parameter, Signature, iscoroutinefunction, signature
+from inspect import Parameter, Signature, iscoroutinefunction, signature
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from budgeteer import _validate
@@ -37,6 +38,8 @@ _KEYS = {
     "aresponses": "input",
 }
 """The kinds of calls that have a window, and the key of their messages."""
+_PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+"""The kinds of parameters that may be given by their place."""
 
 
 class BudgetHook(CustomLogger):
@@ -174,33 +177,33 @@ def fitted(
         )
     taken = _signature_of(function)
     kinds = {name: it.kind for name, it in taken.parameters.items()}
-    rest = next((name for name in kinds if kinds[name] is Parameter.VAR_KEYWORD), "")
     if not {"messages", "input"} & {*kinds}:
         raise InvalidArgumentError("function must take messages or input, as litellm.completion")
     fit = Fitter(model, context_window, max_output_tokens, counter)
 
-    def fitting(args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundArguments:
-        bound = taken.bind(*args, **kwargs)
-        given = bound.arguments
-        others = given.get(rest, {})
-        made = fit({**{name: given[name] for name in given if name != rest}, **others}).request
-        for part in (given, others):
-            for name in {*part} - {rest}:
-                if name in made:
-                    part[name] = made[name]
-                else:
-                    del part[name]
-        return bound
+    places = [name for name in kinds if kinds[name] in _PLACED]
+
+    def fitting(
+        args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments that fit, each given as before: litellm reads some by name only."""
+        taken.bind(*args, **kwargs)  # refuses what the function would refuse
+        placed = dict(zip(places, args, strict=False))
+        made = fit({**placed, **kwargs}).request
+        front = [*takewhile(made.__contains__, placed)]  # behind one that leaves, by name
+        named = [name for name in (*[*placed][len(front) :], *kwargs) if name in made]
+        rest = args[len(placed) :]
+        return (*(made[name] for name in front), *rest), {name: made[name] for name in named}
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        bound = fitting(args, kwargs)
-        return function(*bound.args, **bound.kwargs)
+        args, kwargs = fitting(args, kwargs)
+        return function(*args, **kwargs)
 
     @wraps(function)
     async def acall(*args: Any, **kwargs: Any) -> Any:
-        bound = fitting(args, kwargs)
-        return await function(*bound.args, **bound.kwargs)
+        args, kwargs = fitting(args, kwargs)
+        return await function(*args, **kwargs)
 
     # What awaits coroutine functions only, asks of this one, too.
     return acall if iscoroutinefunction(function) else call  # type: ignore[return-value]

@@ -11,6 +11,7 @@ pytest.importorskip("litellm")
 
 import litellm
 
+from budgeteer import Section
 from budgeteer.errors import BudgetExhaustedError, InvalidArgumentError
 from budgeteer.integrations._requests import Fitter
 from budgeteer.integrations.litellm import BudgetHook, fitted
@@ -131,12 +132,36 @@ def test_arguments_of_a_wrapped_function():
     def placed(model, messages, /, **others):
         seen.append((model, messages, others))
 
+    def any_way(model, messages, tools=None, stop=None, **others):
+        raise AssertionError
+
+    def told(*args, **kwargs):
+        seen.append((*args, kwargs))
+
+    told.__signature__ = inspect.signature(any_way)
+    chosen = Section("tools", [TOOL], select="bm25", query="Rye?", max_tokens=1)
+    fitted(told, context_window=20)("gpt-4o", messages=[old, new])
+    fitted(told, context_window=20)("gpt-4o", [old, new], stop="x")
+    fitted(told, context_window=20)("gpt-4o", [old, new], chosen, "x", seed=1)
+    assert [
+        ("gpt-4o", {"messages": [new]}),
+        ("gpt-4o", [new], {"stop": "x"}),
+        ("gpt-4o", [new], {"stop": "x", "seed": 1}),
+    ] == seen
+    seen.clear()
     fitted(named, context_window=20)("gpt-4o", 1, 2, messages=[old, new], stop="x")
     fitted(placed, context_window=20)("gpt-4o", [old, new], stop="x")
     assert [
         ("gpt-4o", (1, 2), [new], {"stop": "x"}),
         ("gpt-4o", [new], {"stop": "x"}),
     ] == seen
+
+
+def test_a_wrapped_function_and_a_hook(provider, api, hook):
+    """Hooks see what is given by name, as without the wrapper."""
+    acompletion = fitted(litellm.acompletion, **OPTIONS)
+    asyncio.run(acompletion(model="openai/gpt-4o", messages=MESSAGES, **api))
+    check(provider)
 
 
 def test_what_cannot_fit_is_not_sent(provider, api, hook):
