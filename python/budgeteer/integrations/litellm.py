@@ -38,6 +38,13 @@ _KEYS = {
     "aresponses": "input",
 }
 """The kinds of calls that have a window, and the key of their messages."""
+_PLACES = {
+    "completion": ("model", "messages"),
+    "acompletion": ("model", "messages"),
+    "responses": ("input", "model"),
+    "aresponses": ("input", "model"),
+}
+"""What litellm's calls of these names take by its place."""
 _PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 """The kinds of parameters that may be given by their place."""
 
@@ -212,6 +219,18 @@ def fitted(
 def _signature_of(function: Callable[..., Any]) -> Signature:
     """Return what a function takes, nothing for one of Python's own that does not say."""
     try:
-        return signature(function)
+        found = signature(function)
     except ValueError:
         return Signature()
+    names = _PLACES.get(getattr(function, "__name__", ""))
+    kinds = {given.kind for given in found.parameters.values()}
+    if names is None or Parameter.VAR_KEYWORD not in kinds or {*names} & {*found.parameters}:
+        return found
+    # A router's methods take any arguments, and do not say which.
+    has_places = Parameter.VAR_POSITIONAL in kinds
+    kind = Parameter.POSITIONAL_OR_KEYWORD if has_places else Parameter.KEYWORD_ONLY
+    *own, others = (
+        given for given in found.parameters.values() if given.kind is not Parameter.VAR_POSITIONAL
+    )
+    named = [Parameter(name, kind, default=None) for name in names]
+    return Signature([*own, *named, others])

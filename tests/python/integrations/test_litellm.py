@@ -164,6 +164,32 @@ def test_a_wrapped_function_and_a_hook(provider, api, hook):
     check(provider)
 
 
+def test_functions_that_take_anything():
+    """The methods of newer routers do not say what they take: their names do."""
+    seen = []
+    old, new = ({"role": "user", "content": text} for text in ("tea " * 99, "Rye?"))
+
+    def completion(*args, **kwargs):
+        seen.append((*args, kwargs))
+
+    def responses(custom_llm_provider=None, **kwargs):
+        seen.append((custom_llm_provider, kwargs))
+
+    def others(*args, **kwargs):
+        raise AssertionError
+
+    fitted(completion, context_window=20)("gpt-4o", [old, new], stop="x")
+    fitted(completion, context_window=20)(model="gpt-4o", messages=[old, new])
+    fitted(responses, context_window=20)("openai", model="gpt-4o", input=[old, new])
+    assert [
+        ("gpt-4o", [new], {"stop": "x"}),
+        ({"model": "gpt-4o", "messages": [new]},),
+        ("openai", {"model": "gpt-4o", "input": [new]}),
+    ] == seen
+    with pytest.raises(InvalidArgumentError, match="must take messages or input"):
+        fitted(others)
+
+
 def test_what_cannot_fit_is_not_sent(provider, api, hook):
     """The errors are ours, and nothing is sent."""
     long = [{"role": "user", "content": "tea " * 2000}]
