@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
 from typing import Any
 
 from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
+from budgeteer._messages.history import ties_of
 from budgeteer._messages.messages import Counter, chosen
+from budgeteer._messages.views import view_of
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._histories import trimmed_history
 from budgeteer.integrations._missing import missing
@@ -44,11 +46,14 @@ def input_filter(
     a conversation stays away while it grows, so that the provider's cache finds the beginning of
     the prompt: the last 64 conversations are remembered.
 
-    Tools of MCP servers are listed for each call, unless the servers keep their lists.
+    Tools of MCP servers are listed for each call, unless the servers keep their lists. What the
+    provider keeps of a conversation, by ``conversation_id`` or ``previous_response_id``, cannot be
+    counted: the run is refused where a result of a tool comes without its call.
 
     Args:
         model: The model whose window, costs and counter apply. None takes the agent's own, or the
-            package's default. A model in ``RunConfig`` is not known here: give it.
+            package's default. A model in ``RunConfig`` is not known here, nor are its settings:
+            give them.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
         max_output_tokens: The tokens to reserve for the answer, even where a request states more.
@@ -58,7 +63,7 @@ def input_filter(
     Raises:
         InvalidArgumentError: An argument has a wrong type or is out of range. From a run: neither
             a known model nor a window is given, or the agent has a ``prompt``, whose text only
-            the provider has.
+            the provider has, or the provider has the call of the newest result.
         BudgetExhaustedError: From a run: what must stay does not fit.
 
     Examples:
@@ -76,6 +81,7 @@ def input_filter(
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
         agent, given = data.agent, data.model_data
+        _check_whole(given.input)
         request: dict[str, Any] = {
             "model": _model(agent),
             "input": given.input,
@@ -210,6 +216,27 @@ class BudgetSession:
         """
         self._sent = []
         await self.session.clear_session()
+
+
+def _check_whole(items: Sequence[Any]) -> None:
+    """Refuse items whose newest is the result of a call that only the provider has."""
+    asked = {key for key in _ties(items[-1])[1] if key is not None} if items else set()
+    for item in reversed(items[:-1]):
+        if not asked:
+            break
+        asked -= {*_ties(item)[0]}
+    if asked:
+        raise InvalidArgumentError(
+            f"the call of the result {min(asked)!r:.80} is not among the items: only the provider "
+            "has the conversation, so its tokens are not known: take a session instead of "
+            "conversation_id, previous_response_id or auto_previous_response_id"
+        )
+
+
+def _ties(item: Any) -> tuple[Sequence[str | None], Sequence[str | None], int]:
+    """Return the ids of the calls and of the results in an item."""
+    view = view_of(item)
+    return ((), (), 0) if view is None else ties_of(str(view.fields.get("role")), view.fields)
 
 
 def _model(agent: Agent[Any]) -> str:

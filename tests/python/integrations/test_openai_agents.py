@@ -326,6 +326,31 @@ def test_a_prompt_that_the_provider_has():
         asyncio.run(input_filter()(data))
 
 
+@pytest.mark.parametrize("kept", [{"conversation_id": "v1"}, {"auto_previous_response_id": True}])
+def test_a_conversation_that_the_provider_has(provider, monkeypatch, kept):
+    """A result whose call only the provider has is not left out: the run is refused."""
+    monkeypatch.setitem(loopback.ANSWERS, "responses", calling(1, loopback.response))
+
+    async def talk(fits):
+        async with AsyncOpenAI(api_key="none", base_url=f"{provider.url}/v1") as own:
+            agent = Agent("Host", model=OpenAIResponsesModel("gpt-4o", own), tools=[read])
+            config = RunConfig(call_model_input_filter=fits)
+            return await Runner.run(agent, "Which one failed?", run_config=config, **kept)
+
+    with pytest.raises(InvalidArgumentError, match="the call of the result 'd0' is not among"):
+        asyncio.run(talk(input_filter(context_window=900)))
+    assert 1 == len(provider.seen)
+
+
+def test_old_results_without_calls():
+    """A session that is read in part may begin with the result of a call: it is left out."""
+    cut = [*items(1)[2:], {"role": "user", "content": "Which one failed?"}]
+    data = agents.run.CallModelData(
+        agents.run.ModelInputData(cut, None), Agent("house", model="gpt-4o"), None
+    )
+    assert cut[1:] == asyncio.run(input_filter()(data)).input
+
+
 def test_wrong_arguments():
     """A wrong argument is refused when the filter is made."""
     with pytest.raises(InvalidArgumentError, match="context_window must be an int, not str"):
