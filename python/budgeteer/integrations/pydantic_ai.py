@@ -22,7 +22,7 @@ try:
     from pydantic_ai import messages as _parts_of_messages
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
-    from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+    from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 except ImportError as _error:
     raise missing(__name__, _error) from None
 
@@ -51,6 +51,8 @@ class BudgetHistory(AbstractCapability[Any]):
     oldest turns leave. The history of the run keeps everything, in Pydantic AI's own objects. What
     left a conversation stays away while it grows, so that a provider's cache finds the beginning
     of the prompt: the last 64 conversations are remembered.
+
+    A ``FallbackModel`` may ask each of its models: the request fits all of them.
 
     Put it last in ``capabilities``, as what another adds after it is not counted. Pydantic AI
     before 2.54 would take what leaves a request out of the run's history, too.
@@ -121,7 +123,12 @@ class BudgetHistory(AbstractCapability[Any]):
             ['Rye?']
 
         """
-        model = request_context.model
+        for model in _candidates(request_context.model):
+            request_context.messages = self._fitted(model, request_context)
+        return request_context
+
+    def _fitted(self, model: Model[Any], request_context: ModelRequestContext) -> Any:
+        """Return the messages of a request that fit a model."""
         name = model.model_name
         settings, parameters = model.prepare_request(  # as the model will do it once more
             request_context.model_settings, request_context.model_request_parameters
@@ -169,8 +176,15 @@ class BudgetHistory(AbstractCapability[Any]):
             return made - self._fit.count(shown, name)
 
         self._fit(request, added)  # asks last for what it returns
-        request_context.messages = left
-        return request_context
+        return left
+
+
+def _candidates(model: Model[Any]) -> list[Model[Any]]:
+    """Return the models of which one answers: all of a ``FallbackModel``, else the model."""
+    found = getattr(model, "models", None)
+    if not found or not isinstance(found, (list, tuple)):
+        return [model]
+    return [one for inner in found for one in _candidates(inner)]
 
 
 def _tools(model: str, parameters: ModelRequestParameters) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ pytest.importorskip("pydantic_ai", minversion="2.54")
 import pydantic_ai
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import FallbackExceptionGroup, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
@@ -25,8 +25,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -130,6 +132,32 @@ def test_what_is_sent_fits(provider, output, window):
     assert "Be brief." in [message.get("content") for message in body["messages"]]
     calls = [call["id"] for m in body["messages"] for call in m.get("tool_calls") or ()]
     assert calls == [m["tool_call_id"] for m in body["messages"] if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize("names", [("gpt-4o", "gpt-4"), ("gpt-4", "gpt-4o")])
+def test_what_a_fallback_is_sent_fits(provider, names):
+    """Any of several models may answer: what is sent fits the smallest window of theirs."""
+
+    def is_poor(answer: ModelResponse) -> bool:
+        return True
+
+    async def run():
+        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
+        limit = {"max_tokens": 1000}
+        models = [OpenAIChatModel(name, provider=own, settings=limit) for name in names]
+        fallback = FallbackModel(*models, fallback_on=is_poor)
+        agent = Agent(WrapperModel(fallback), capabilities=[BudgetHistory()])
+        async with own.client:
+            with suppress(FallbackExceptionGroup):
+                await agent.run("Which one failed?", message_history=history(60))
+
+    asyncio.run(run())
+
+    assert [*names] == [body["model"] for body in provider.seen]
+    for body in provider.seen:
+        assert 4_000 < count_messages(body["messages"], model="gpt-4o") <= 8_192 - 1_000
+        assert count_messages(body["messages"], model="gpt-4") <= 8_192 - 1_000
+        assert "Which one failed?" == body["messages"][-1]["content"]
 
 
 def test_the_description_of_an_output_counts():
