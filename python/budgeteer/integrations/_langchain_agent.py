@@ -25,7 +25,7 @@ try:
         ProviderStrategy,
         ToolStrategy,
     )
-    from langchain_core.runnables import RunnableBinding
+    from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
     from langchain_core.utils.function_calling import convert_to_openai_tool
 except ImportError as _error:
     raise missing(_HOME, _error) from None
@@ -42,6 +42,8 @@ class BudgetMiddleware(AgentMiddleware):
     with a message of the user. The state of the agent keeps everything. What left a conversation
     stays away while it grows, so that a provider's cache finds the beginning of the prompt: the
     last 64 conversations are remembered.
+
+    A model with fallbacks may ask each of them: the call fits all.
 
     Put it last in the list, as what a middleware behind it adds is not counted.
 
@@ -133,11 +135,16 @@ class BudgetMiddleware(AgentMiddleware):
         return await handler(self._fitted(request))
 
     def _fitted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        for model in _candidates(request.model):
+            request = self._fitted_to(model, request)
+        return request
+
+    def _fitted_to(self, model: Any, request: ModelRequest[Any]) -> ModelRequest[Any]:
         given = [] if request.system_message is None else [request.system_message]
-        name = _name_of(request.model)
+        name = _name_of(model)
         answer, bound = request.response_format, {}
         if not request.tools and answer is None:  # else LangChain binds to the model itself
-            bound = {**_bound(request.model), **request.model_settings}
+            bound = {**_bound(model), **request.model_settings}
         tools = _tools(request) or bound.get("tools") or []
         asked = {
             "model": name,
@@ -145,13 +152,13 @@ class BudgetMiddleware(AgentMiddleware):
             "tool_choice": request.tool_choice,
             **{key: bound[key] for key in _COUNTED if key in bound},
             "tools": [_shown(self._name or name or "", tool) for tool in tools] or None,
-            "max_tokens": _limit(request),
+            "max_tokens": _limit(model, request),
         }
         if answer is not None and not isinstance(answer, ToolStrategy) and _is_single(answer):
             asked.update(ProviderStrategy(_schema(answer)).to_model_kwargs())
         asked = {key: value for key, value in asked.items() if value is not None}
         # None leaves it to the call whether it is one of OpenAI's Responses.
-        as_items = getattr(request.model, "use_responses_api", False) is not False
+        as_items = getattr(model, "use_responses_api", False) is not False
 
         def added(fitted: FittedRequest) -> int:
             """Return what the items of OpenAI's Responses have more than messages."""
@@ -163,11 +170,19 @@ class BudgetMiddleware(AgentMiddleware):
         return request.override(messages=fitted.request["messages"][len(given) :])
 
 
-def _limit(request: ModelRequest[Any]) -> Any:
+def _candidates(model: Any) -> list[Any]:
+    """Return the models of which one answers: one with fallbacks is these, each as it is bound."""
+    if isinstance(model, RunnableWithFallbacks):
+        return [one for inner in model.runnables for one in _candidates(inner)]
+    found = _candidates(model.bound) if isinstance(model, RunnableBinding) else []
+    return [model.model_copy(update={"bound": one}) for one in found] if found[1:] else [model]
+
+
+def _limit(model: Any, request: ModelRequest[Any]) -> Any:
     """Return the most tokens of the answer: what the call states, is bound, or is the model's."""
-    own = {name: getattr(request.model, name, None) for name in _LIMITS}
+    own = {name: getattr(model, name, None) for name in _LIMITS}
     own = {name: limit for name, limit in own.items() if limit is not None}
-    found = [_bound(request.model), own]
+    found = [_bound(model), own]
     if request.tools or request.response_format is not None:
         found.reverse()  # LangChain binds tools to the model itself, and sends its own limit
     given = [request.model_settings, *found]

@@ -33,7 +33,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableBinding
+from langchain_core.runnables import Runnable, RunnableBinding
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
@@ -289,6 +289,35 @@ def test_what_reaches_the_model_fits(answer, window):
     whole = [message for message in state["messages"] if message.type == "tool"]
     assert "1.log: started. " * 400 == whole[0].content
     assert not isinstance(answer, ToolStrategy) or state["structured_response"].text == "ok"
+
+
+class Failing(Model):
+    """A model that notes what reaches it, and fails."""
+
+    def bind_tools(self, tools, **kwargs) -> Runnable:  # by which fallbacks are bound, too
+        return super().bind_tools(tools, **kwargs)
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        self.seen.append((messages, kwargs))
+        raise ConnectionError
+
+
+@pytest.mark.parametrize("tools", [[], [read]])
+@pytest.mark.parametrize("bind", [lambda model: model, lambda model: model.bind(stop=["x"])])
+def test_a_model_with_fallbacks(tools, bind):
+    """Any of several models may answer: the call fits the smallest window of theirs."""
+    models = [Failing(model_name="gpt-4o"), Failing(model_name="gpt-4"), Model()]
+    first, *others = models
+    model = bind(first.with_fallbacks(others))
+    agent = create_agent(model, tools, middleware=[BudgetMiddleware(max_output_tokens=1000)])
+    turns = [("human", "Tea? " * 5000), ("ai", "Any."), ("human", "Which?" * 3000)]
+
+    agent.invoke({"messages": turns})
+
+    for model in models:
+        [(messages, kwargs)] = model.seen
+        assert 3000 < tokens_of(messages, kwargs) <= 8_192 - 1_000
+        assert turns[-1][1] == messages[-1].content
 
 
 def test_the_prefix_stays():
