@@ -321,3 +321,27 @@ fn statistics_stay_at_the_largest_number() {
     assert_eq!((u64::MAX, u64::MAX), (all.chunks(), all.words()));
     assert_eq!(u64::MAX, all.frequency("a"));
 }
+
+/// In so many chunks that a word of all of them weighs nothing, the strongest words
+/// of the best chunk do, and add nothing.
+#[test]
+fn words_that_weigh_nothing_have_a_score() {
+    let texts = ["green tea rye", "rye green pot", "green rye"];
+    let words = ["green", "rye", "pot"].map(|word| (word.to_owned(), 1 << 53));
+    let words = words.into_iter().chain([("tea".to_owned(), 2)]);
+    let statistics = Statistics::new(None, Stopwords::none(), 1 << 53, 36, words).unwrap();
+    let bm25 = Bm25 { stopwords: Stopwords::none(), ..Bm25::default() };
+    let ranking =
+        Lexical { bm25, statistics: Some(Arc::new(statistics)), ..Lexical::from(Bm25::default()) };
+    let fed = Lexical { feedback: true, ..ranking.clone() };
+
+    let expected = lexical_scores("tea", &texts, &ranking).unwrap();
+
+    assert!(expected[0] > 0.0);
+    assert_eq!(expected, lexical_scores("tea", &texts, &fed).unwrap());
+    let corpus = Corpus::new(texts);
+    let packer = |ranking: &Lexical| Packer::new(99).ranking(ranking.clone());
+    let found = packer(&fed).pack_corpus("tea", &corpus).unwrap();
+    assert_eq!(found, packer(&fed).pack("tea", &texts).unwrap());
+    assert_eq!(found.text, packer(&ranking).pack("tea", &texts).unwrap().text);
+}

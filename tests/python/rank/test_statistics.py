@@ -104,6 +104,25 @@ def test_a_word_is_as_rare_as_in_the_collection(backend):
         assert packed("tea bread", chunks, kind()) == packed("tea bread", chunks, few)
 
 
+def test_words_that_weigh_nothing_have_a_score(backend):
+    """In 2**53 chunks a word of all of them does; as the strongest of the best it adds nothing."""
+    chunks = ["green tea rye", "rye green pot", "green rye"]
+    words = {"tea": 2, **dict.fromkeys(("green", "rye", "pot"), 2**53)}
+    statistics = Statistics(2**53, 36, words, stemming=None)
+    alone, fed = (
+        Lexical(stemming=None, statistics=statistics, feedback=feedback)
+        for feedback in (False, True)
+    )
+
+    for pool in (chunks, Corpus(chunks)):
+        scores, expected = (
+            [kept.score for kept in Packer(99, counter="words", ranking=by).pack("tea", pool).kept]
+            for by in (fed, alone)
+        )
+        assert expected == scores
+        assert [0.0, 0.0] == scores[1:]
+
+
 def _numbers(statistics):
     return statistics.chunks, statistics.words, statistics.frequencies
 

@@ -180,6 +180,8 @@ class _Scoring:
                 idf = self._idf(term)
                 strong.append((-self._part(best, term, idf), term, idf))
         strong = sorted(strong)[:EXPANSION]
+        if not strong or strong[0][0] == 0.0:  # in 2**52 texts a word of all weighs nothing
+            return
         fed = set()
         for strength, term, idf in strong:
             weight = (FEEDBACK * (strength / strong[0][0])) * idf

@@ -353,7 +353,7 @@ impl Query<'_> {
                 strong.truncate(EXPANSION);
             }
         }
-        let largest = strong.first()?.strength;
+        let largest = strong.first().map(|first| first.strength).filter(|&most| most > 0.0)?;
         found.fed = Some((best, found.adders.len()));
         for Strong { strength, word, idf } in strong {
             let weight = (FEEDBACK * (strength / largest)) * idf;

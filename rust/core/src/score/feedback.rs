@@ -79,7 +79,10 @@ impl Feedback {
         // The terms are numbered in their order.
         strong.sort_by(|(a, at), (b, bt)| b.total_cmp(a).then(at.cmp(bt)));
         strong.truncate(EXPANSION);
-        let Some(&(largest, _)) = strong.first() else { return };
+        // In 2^52 texts or more a word of all of them weighs nothing.
+        let Some(&(largest, _)) = strong.first().filter(|(strength, _)| *strength > 0.0) else {
+            return;
+        };
         let mut ranks = vec![u8::MAX; idf.len()];
         let mut weights = [0.0; EXPANSION];
         for (rank, &(strength, term)) in (0_u8..).zip(&strong) {
