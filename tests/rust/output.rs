@@ -7,8 +7,8 @@ mod cases;
 use std::cell::RefCell;
 
 use budgeteer::{
-    Encoding, Error, ErrorKind, Estimate, FittedOutput, OutputKind, OutputOptions, TokenCounter,
-    fit_output, fit_outputs,
+    Encoding, Error, ErrorKind, Estimate, FittedOutput, OutputKind, OutputOptions, Scaled,
+    TokenCounter, fit_output, fit_outputs,
 };
 use cases::{cases, counter, list, number};
 use proptest::prelude::*;
@@ -342,4 +342,35 @@ proptest! {
 fn debug_shows_the_options() {
     let shown = format!("{:?}", OutputOptions { kind: OutputKind::Log, ..Default::default() });
     assert_eq!("OutputOptions { kind: Log, query: None, spill: None }", shown);
+}
+
+/// Counts without regard to the limit that it is given.
+struct Heedless;
+
+impl TokenCounter for Heedless {
+    fn count(&self, text: &str) -> usize {
+        text.len()
+    }
+
+    fn count_till_limit(&self, text: &str, _limit: usize) -> Option<usize> {
+        Some(self.count(text))
+    }
+}
+
+/// A counter of the caller's own that returns more than the limit it was given has
+/// not said that the text fits.
+#[test]
+fn a_counter_that_does_not_heed_its_limit_breaks_none() {
+    let text = "green tea ".repeat(50);
+    let scaled = Scaled::new(Heedless, 1.5).unwrap();
+    for (counter, all) in [(&Heedless as &dyn TokenCounter, 500), (&scaled, 750)] {
+        for limit in [0, 60, all - 1, all] {
+            let fitted = fit_output(&text, limit, counter, OutputOptions::default()).unwrap();
+            assert_eq!(limit < all, fitted.was_cut());
+            assert!(counter.count(&fitted.text) <= limit);
+            let two = fit_outputs(&[&text, &text], limit, counter, OutputOptions::default());
+            assert!(two.unwrap().iter().map(|one| one.total_tokens).sum::<usize>() <= limit);
+        }
+    }
+    assert_eq!(None, scaled.count_till_limit(&text, 749));
 }

@@ -199,7 +199,7 @@ pub fn fit_outputs(
             let text = values[i].as_ref();
             let tokens = match text {
                 "" => Some(0),
-                _ => counter.count_till_limit(text, max_tokens),
+                _ => counter.count_till_limit(text, max_tokens).filter(|&n| n <= max_tokens),
             };
             (tokens.is_none(), tokens, i)
         })
@@ -289,7 +289,8 @@ fn count(counter: &dyn TokenCounter, text: Text<'_>, limit: u64) -> Option<u64> 
     text.write_utf8(&mut utf8);
     let text = String::from_utf8_lossy(&utf8);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    counter.count_till_limit(&text, limit).map(|count| count as u64)
+    // A caller's own may return more than the limit.
+    counter.count_till_limit(&text, limit).filter(|&count| count <= limit).map(|count| count as u64)
 }
 
 /// What [`fit_text`] is asked.

@@ -175,7 +175,7 @@ impl<C: TokenCounter> TokenCounter for Scaled<C> {
             return native.count_till_limit(text, limit);
         }
         let count = self.counter.count_till_limit(text, size(self.factor.within(limit as u64)))?;
-        Some(size(self.factor.of(count as u64)))
+        Some(size(self.factor.of(count as u64))).filter(|&count| count <= limit)
     }
 
     fn is_exact(&self) -> bool {
