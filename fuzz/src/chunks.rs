@@ -128,9 +128,11 @@ impl Written {
             }),
         };
         let words = |words: &Option<Words>| words.clone().unwrap_or_default().0;
-        let template = match &self.separator {
-            Some(Words(separator)) => template.separator(separator.clone()),
-            None => template,
+        let template = match (self.style, &self.separator) {
+            (Style::Format | Style::By, Some(Words(separator))) => {
+                template.separator(separator.clone())
+            }
+            _ => template,
         };
         template.header(words(&self.header)).footer(words(&self.footer))
     }

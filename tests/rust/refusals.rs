@@ -6,8 +6,8 @@ use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
     Basis, Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order,
-    OutputOptions, Overflow, Packer, Ranking, Scaled, Section, TokenCounter, Trim, Vectors,
-    fit_output,
+    OutputOptions, Overflow, Packer, Ranking, Scaled, Section, Template, TokenCounter, Trim,
+    Vectors, fit_output,
 };
 
 /// A factor that is no number to multiply with counts nothing.
@@ -143,4 +143,28 @@ fn a_router_that_overruns_its_section_is_told_so() {
     assert!(error.to_string().contains("context_router overruns its budget"), "{error}");
     let allocation = fit(Packer::new(15).overflow(Overflow::TruncateEnd)).unwrap();
     assert!(allocation.total_tokens <= 20);
+}
+
+/// A separator for a template that has its own would do nothing.
+#[test]
+fn templates_of_a_fixed_style_take_no_separator() {
+    let packed = |template: Template| Packer::new(50).template(template).pack("tea", &["a", "b"]);
+    let fixed = [
+        Template::plain(),
+        Template::tagged(),
+        Template::markdown(),
+        Template::xml(),
+        Template::json(),
+    ];
+    for template in fixed {
+        assert!(packed(template.clone().header("<").footer(">")).is_ok());
+        let error = packed(template.separator(" | ")).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        assert!(error.to_string().starts_with("separator must not be set"), "{error}");
+    }
+    let format = Template::format("{text}").unwrap();
+    let by = Template::by(|_, chunk| chunk.text().to_owned());
+    for template in [format, by] {
+        assert_eq!("a | b", packed(template.separator(" | ")).unwrap().text);
+    }
 }

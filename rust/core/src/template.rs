@@ -39,6 +39,8 @@ pub struct Template {
     pub(crate) separator: Cow<'static, str>,
     pub(crate) header: Cow<'static, str>,
     pub(crate) footer: Cow<'static, str>,
+    /// Whether a separator was set that the style does not take.
+    pub(crate) has_idle_separator: bool,
 }
 
 /// The style in which a chunk is written.
@@ -143,6 +145,7 @@ impl Template {
             separator: Cow::Borrowed(separator),
             header: Cow::Borrowed(header),
             footer: Cow::Borrowed(footer),
+            has_idle_separator: false,
         }
     }
 
@@ -237,12 +240,15 @@ impl Template {
         Self { style: Style::Written(Writer(Arc::new(write))), ..Self::plain() }
     }
 
-    /// Sets the separator between chunks. This affects format strings and
-    /// functions only.
+    /// Sets the separator between chunks. Only format strings and functions have
+    /// a choice: packing with any other template for which one was set is an
+    /// error.
     #[must_use]
     pub fn separator(mut self, separator: impl Into<String>) -> Self {
         if matches!(self.style, Style::Format { .. } | Style::Written(_)) {
             self.separator = separator.into().into();
+        } else {
+            self.has_idle_separator = true;
         }
         self
     }

@@ -12,6 +12,9 @@ const SENTENCES: &str =
 const WRITTEN: &str = "template must not be a function where chunks are cut, where sentences are \
                        packed, and in context_router: use Template::format or Overflow::Skip";
 
+const SEPARATED: &str = "separator must not be set for a template of a fixed style, which has its \
+                         own: Template::format and Template::by have a choice";
+
 const NOTICE: &str = "notice must not be empty, and have no other field than {count}: a brace is \
                       written twice";
 
@@ -54,6 +57,9 @@ impl Packer {
                 || self.plan.policy == Policy::SumOfParts)
         {
             return Err(Error::shape(WRITTEN.into()));
+        }
+        if self.plan.template.has_idle_separator {
+            return Err(Error::shape(SEPARATED.into()));
         }
         if self.has_bad_notice {
             return Err(Error::shape(NOTICE.into()));
