@@ -199,7 +199,7 @@ impl By {
                         Some(k) => Fusion::ReciprocalRank { k: f64::from(*k) },
                         None => Fusion::MinMax,
                     },
-                    bm25: bm25.make().into(),
+                    bm25: if words > 0.0 { bm25.make() } else { Bm25::default() }.into(),
                 }
                 .into()
             }

@@ -5,9 +5,9 @@ use budgeteer::presets::context_router;
 use budgeteer::service::{ChunkRetriever, LlmSettings, RetrievalService};
 use budgeteer::window::{Negotiator, model_limits, trim_messages};
 use budgeteer::{
-    Basis, Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Layout, Message, Order,
-    OutputOptions, Overflow, Packer, Ranking, Scaled, Section, Template, TokenCounter, Trim,
-    Vectors, fit_output,
+    Basis, Bm25, Calibration, Chunk, Corpus, Encoding, ErrorKind, Estimate, Hybrid, Layout,
+    Lexical, Message, Order, OutputOptions, Overflow, Packer, Ranking, Scaled, Section, Template,
+    TokenCounter, Trim, Vectors, Weights, fit_output,
 };
 
 /// A factor that is no number to multiply with counts nothing.
@@ -167,4 +167,31 @@ fn templates_of_a_fixed_style_take_no_separator() {
     for template in [format, by] {
         assert_eq!("a | b", packed(template.separator(" | ")).unwrap().text);
     }
+}
+
+/// Options of a score that a hybrid ranking does not weigh would do nothing.
+#[test]
+fn a_hybrid_takes_options_of_words_only_where_they_weigh() {
+    let packed = |bm25: Lexical, weight: f64| {
+        let weights = Weights { bm25: weight, embedding: 0.0, score: 1.0 };
+        let hybrid = Hybrid { weights, bm25, ..Hybrid::default() };
+        Packer::new(50).ranking(hybrid).pack("tea", &["tea"])
+    };
+    for options in [Bm25 { k1: 2.0, ..Bm25::default() }.into(), Lexical::default()] {
+        assert!(packed(options.clone(), 1.0).is_ok());
+        let error = packed(options, 0.0).unwrap_err();
+        assert_eq!(ErrorKind::InvalidArgument, error.kind());
+        let expected = "bm25 must be Bm25::default() where weights.bm25 is 0";
+        assert_eq!(expected, error.to_string());
+    }
+    assert!(packed(Bm25::default().into(), 0.0).is_ok());
+}
+
+/// The error of a weight is not taken for one of the options of a score.
+#[test]
+fn a_weight_that_is_out_of_range_is_named() {
+    let weights = Weights { bm25: -1.0, ..Weights::default() };
+    let hybrid = Hybrid { weights, ..Hybrid::default() };
+    let error = Packer::new(50).ranking(hybrid).pack("tea", &["tea"]).unwrap_err();
+    assert_eq!("weights.bm25 must be from 0 to 1000000, not -1", error.to_string());
 }

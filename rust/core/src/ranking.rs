@@ -366,7 +366,7 @@ pub struct Hybrid {
     /// How scores of different scales are made comparable.
     pub fusion: Fusion,
     /// The options of the score by words: a [`Bm25`] without further signals
-    /// by default.
+    /// by default. Others are an error where that score has no weight.
     pub bm25: Lexical,
 }
 
@@ -388,7 +388,11 @@ impl Hybrid {
 
     fn check(&self) -> Result<(), Error> {
         let Weights { bm25, embedding, score } = self.weights;
-        let mut numbers = vec![("bm25", bm25), ("embedding", embedding), ("score", score)];
+        let mut numbers = vec![
+            ("weights.bm25", bm25),
+            ("weights.embedding", embedding),
+            ("weights.score", score),
+        ];
         if let Fusion::ReciprocalRank { k } = self.fusion {
             numbers.push(("k", k));
         }
@@ -399,6 +403,10 @@ impl Hybrid {
         }
         if bm25 == 0.0 && embedding == 0.0 && score == 0.0 {
             return Err(Error::shape("a hybrid ranking must weigh something".to_owned()));
+        }
+        if bm25 == 0.0 && self.bm25 != Bm25::default().into() {
+            let message = "bm25 must be Bm25::default() where weights.bm25 is 0";
+            return Err(Error::shape(message.to_owned()));
         }
         self.bm25.check()
     }
