@@ -7,7 +7,7 @@ asks no hook before a call that is not awaited: `fitted` wraps a function instea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, iscoroutinefunction, signature
 from itertools import takewhile
@@ -150,7 +150,7 @@ def fitted(
     """
     Return a function that makes its arguments fit, and then calls *function* with them.
 
-    The law is that of `BudgetHook`.
+    The law is that of `BudgetHook`. With ``fallbacks`` a call fits each of the models.
 
     Args:
         function: ``litellm.completion``, ``litellm.responses``, their asynchronous twins, a
@@ -197,6 +197,8 @@ def fitted(
         taken.bind(*args, **kwargs)  # refuses what the function would refuse
         placed = dict(zip(places, args, strict=False))
         made = fit({**placed, **kwargs}).request
+        for name in _fallbacks(made):
+            made = {**fit({**made, "model": name}).request, "model": made.get("model")}
         front = [*takewhile(made.__contains__, placed)]  # behind one that leaves, by name
         named = [name for name in (*[*placed][len(front) :], *kwargs) if name in made]
         rest = args[len(placed) :]
@@ -214,6 +216,14 @@ def fitted(
 
     # What awaits coroutine functions only, asks of this one, too.
     return acall if iscoroutinefunction(function) else call  # type: ignore[return-value]
+
+
+def _fallbacks(asked: Mapping[str, Any]) -> list[Any]:
+    """Return the names of the models that litellm asks where the model of a call fails."""
+    given = asked.get("fallbacks")
+    found = given if isinstance(given, list) else []
+    own = asked.get("model")
+    return [one.get("model", own) if isinstance(one, dict) else one for one in found]
 
 
 def _signature_of(function: Callable[..., Any]) -> Signature:

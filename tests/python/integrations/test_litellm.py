@@ -164,6 +164,19 @@ def test_a_wrapped_function_and_a_hook(provider, api, hook):
     check(provider)
 
 
+@pytest.mark.parametrize("fallback", ["openai/gpt-4", {"model": "openai/gpt-4"}])
+def test_a_call_with_fallbacks(provider, api, fallback):
+    """Any of several models may answer: the call fits the smallest window of theirs."""
+    old, new = ({"role": "user", "content": text} for text in ("tea " * 20_000, "Rye?"))
+    completion = fitted(litellm.completion, max_output_tokens=1000)
+
+    for fallbacks in ({}, {"fallbacks": [fallback]}):
+        completion(model="openai/gpt-4o", messages=[old, new], **fallbacks, **api)
+
+    assert [[old, new], [new]] == [body["messages"] for body in provider.seen]
+    assert ["gpt-4o", "gpt-4o"] == [body["model"] for body in provider.seen]
+
+
 def test_functions_that_take_anything():
     """The methods of newer routers do not say what they take: their names do."""
     seen = []
