@@ -8,7 +8,8 @@ use crate::text::Text;
 /// The kind of a chunk that has none.
 pub(crate) const DEFAULT_KIND: &str = "document";
 
-/// A piece of text that may go into the context.
+/// A piece of text that may go into the context. What its methods return must
+/// not change while it is packed.
 ///
 /// Implemented for strings, for [`Chunk`], and for references to any of them.
 pub trait Document {

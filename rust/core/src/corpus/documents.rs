@@ -376,8 +376,8 @@ impl<D: Document + Sync> Corpus<D> {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be
     /// written,
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a
-    /// number that is NaN, metadata that is not a JSON object or a `path` that is
-    /// a pipe or a device, and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
+    /// score, priority or time that is NaN, metadata that is not a JSON object or a
+    /// `path` that is a pipe or a device, and [`ErrorKind::Corpus`](crate::ErrorKind::Corpus), as for
     /// [`Corpus::check`]. Then nothing has changed.
     ///
     /// # Examples
