@@ -192,19 +192,23 @@ class TextColumn:
 @final
 class Tokenizer:
     """
-    A tokenizer that was read from a file. Immutable.
+    A tokenizer that was read from a file. Immutable, and equal to another of what was
+    read once.
     """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __ne__(self, value: object, /) -> bool: ...
     def __new__(cls, /, path: "str", has_cache: "bool") -> Tokenizer:
         """
         Reads the file, or the one in a directory.
         """
-    def __reduce__(self, /) -> tuple[type, tuple[str, bool]]:
-        """
-        Unpickling reads the file again.
-        """
     def fresh(self, /) -> "Tokenizer":
         """
         Returns the same tokenizer, which counts without a cache.
+        """
+    def made_with(self, /) -> "tuple[str, bool]":
+        """
+        Returns the arguments that it was made with.
         """
 
 def bm25_scores(query: "str", texts: "list[object] | tuple[object, ...]", titles: "list[object] | tuple[object, ...] | None", k1: "float", b: "float", words: "tuple[str | None, str | tuple[str, ...] | None]") -> "bytearray | tuple[int, int]":
