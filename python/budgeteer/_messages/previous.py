@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from budgeteer._messages.history import History, ties_of
@@ -11,7 +11,7 @@ from budgeteer._messages.mask import masked
 from budgeteer._messages.messages import SYSTEM_ROLES
 from budgeteer._messages.shapes import DEEPEST, RESULT_ROLES, fields_of
 from budgeteer._messages.turn import MARKER
-from budgeteer._messages.views import result_texts, view_of, with_results
+from budgeteer._messages.views import result_texts, viewed_fields, with_results
 
 _MOST = 16
 """The most places that are tried for a message that stands at several."""
@@ -107,18 +107,13 @@ class _Places:
         return [at for at in places if is_shortened(item, self._messages[self._others[at]])]
 
 
-def _fields(item: Any) -> Mapping[str, Any]:
-    view = view_of(item)
-    return {} if view is None else view.fields
-
-
 def _role(item: Any) -> object:
-    return _fields(item).get("role")
+    return viewed_fields(item).get("role")
 
 
 def _key(item: Any) -> object:
     """Return what two messages have in common that are equal, or one short for the other."""
-    fields = _fields(item)
+    fields = viewed_fields(item)
     role, content = fields.get("role"), fields.get("content")
     shown = role if type(role) is str else ""
     calls, results, _ = ties_of(shown, fields)

@@ -98,6 +98,12 @@ def view_of(message: Any) -> View | None:  # noqa: PLR0911 - a line for each sha
     return _from_item(fields, kind)
 
 
+def viewed_fields(message: Any) -> Mapping[str, Any]:
+    """Return the fields of the view of a message, none for what has no fields."""
+    view = view_of(message)
+    return {} if view is None else view.fields
+
+
 def _is_part(fields: Mapping[str, Any]) -> bool:
     """Return whether these are the fields of a part of Gemini's that stands for a message."""
     if "role" in fields or "type" in fields:

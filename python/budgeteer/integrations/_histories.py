@@ -8,7 +8,7 @@ from typing import Any
 from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.shapes import RESULT_ROLES
 from budgeteer._messages.trim import M, Trimmed, trim_messages
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import viewed_fields
 from budgeteer.errors import BudgetExhaustedError
 
 
@@ -35,8 +35,7 @@ def _is_answered(messages: Sequence[Any], history: History) -> bool:
     for i in history.others:
         if i < (history.question or 0):
             continue
-        view = view_of(messages[i])
-        fields = {} if view is None else view.fields
+        fields = viewed_fields(messages[i])
         role = fields.get("role") or ""
         calls, results, _ = ties_of(role, fields)
         waiting = [key for key in waiting if key not in results] + calls

@@ -11,7 +11,7 @@ from budgeteer import _validate
 from budgeteer._count.limits import ModelLimits
 from budgeteer._messages.history import ties_of
 from budgeteer._messages.messages import Counter, chosen
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import viewed_fields
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.integrations._histories import trimmed_history
 from budgeteer.integrations._missing import missing
@@ -235,8 +235,8 @@ def _check_whole(items: Sequence[Any]) -> None:
 
 def _ties(item: Any) -> tuple[Sequence[str | None], Sequence[str | None], int]:
     """Return the ids of the calls and of the results in an item."""
-    view = view_of(item)
-    return ((), (), 0) if view is None else ties_of(str(view.fields.get("role")), view.fields)
+    fields = viewed_fields(item)
+    return ties_of(str(fields.get("role")), fields)
 
 
 def _model(agent: Agent[Any]) -> str:
