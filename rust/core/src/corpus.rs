@@ -420,6 +420,31 @@ mod tests {
         assert_eq!(vec![1], sizes(&index.without(&[true, true, true, true, false])));
     }
 
+    /// A chunk that is replaced is found by its new words alone, in whichever part
+    /// it is.
+    #[test]
+    fn replaced_chunks_lose_their_words() {
+        let mut texts = ["tea", "rye", "tea", "rye", "milk"];
+        let index = Index::new(&Documents::new(&texts[..4])).extended(&Documents::new(&texts));
+        assert_eq!(vec![4, 1], sizes(&index));
+        for places in [&[3][..], &[4], &[0, 4]] {
+            texts = ["tea", "rye", "tea", "rye", "milk"];
+            for &place in places {
+                texts[place] = "hill";
+            }
+            let index = index.replaced(places, &Documents::new(&texts));
+            for word in ["tea", "rye", "milk", "hill"] {
+                let found = index.overlap(word.into()).found;
+                let expected = texts.map(|text| f64::from(u8::from(text == word)));
+                assert_eq!(
+                    expected.to_vec(),
+                    found.with(&index, |sums| sums.all()),
+                    "{word} {places:?}"
+                );
+            }
+        }
+    }
+
     /// What the first query would wait for is found at once where it takes long.
     #[test]
     #[cfg(feature = "stemming")]

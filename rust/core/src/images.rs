@@ -364,6 +364,15 @@ mod tests {
         }
     }
 
+    /// An image without a pixel says no size.
+    #[test]
+    fn an_empty_image_has_no_size() {
+        assert_eq!(Some((640, 480)), size_of_base64("R0lGODlhgALgAQ=="));
+        for data in ["R0lGODlhAADgAQ==", "R0lGODlhgAIAAA=="] {
+            assert_eq!(None, size_of_base64(data), "{data}");
+        }
+    }
+
     #[test]
     fn the_alphabet_for_urls_is_read() {
         assert_eq!(Some(b"\xfb\xef\xbe\xff".to_vec()), from_base64("++-+ /w==", 99));

@@ -303,6 +303,23 @@ mod tests {
         }
     }
 
+    /// A posting of more bits than are read at once is written as one of a short
+    /// list.
+    #[test]
+    fn wide_postings_come_back() {
+        for (gap_bits, is_wide) in [(24, false), (25, true), (32, true)] {
+            let gap = u32::MAX >> (32 - gap_bits);
+            let chunk = 7_u32.wrapping_add(gap);
+            let written = [Posting { chunk, count: u32::MAX, is_keyword: true }];
+            let mut bytes = Vec::new();
+            put_block(&written, 7, &mut bytes);
+            assert_eq!(is_wide, bytes[0] == 0, "{gap_bits}");
+            let size = bytes.len();
+            bytes.extend(PADDING);
+            assert_eq!(Some(written[0]), Entries::of_block(&bytes, size).first(7));
+        }
+    }
+
     /// The place in a block is kept between two calls.
     #[test]
     fn reading_goes_on_where_it_ended() {

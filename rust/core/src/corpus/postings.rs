@@ -428,10 +428,10 @@ mod tests {
     #[test]
     fn languages_are_kept_apart() {
         let mut builder = Builder::new(0);
-        for text in ["brewing teas", "brewed tea", "tea", "brew"] {
+        for text in ["brewing teas", "brewed tea", "tea", "brew", "brew"] {
             builder.add(text.into(), "".into());
         }
-        let part = builder.finish(&[2, 2, 1, 1]);
+        let part = builder.finish(&[2, 2, 1, 1, 1]);
         let postings = &part.words;
         let [english, german] =
             ["english", "german"].map(|name| Stemming::of(name).expect("it is known"));
@@ -444,10 +444,13 @@ mod tests {
         let of = |language| postings.frequencies(language);
         assert!(Arc::ptr_eq(&of(english), &of(english)) && Arc::ptr_eq(&of(german), &of(german)));
         assert!(!Arc::ptr_eq(&of(english), &of(german)));
-        let (none, own) = (Stopwords::none(), Stopwords::of_terms([b"brewed".to_vec()].into()));
+        let none = Stopwords::none();
+        let [own, other] =
+            ["brewed", "brew"].map(|word| Stopwords::of_terms([word.as_bytes().to_vec()].into()));
         for _ in 0..2 {
-            assert_eq!(2, postings.frequency_of_stem(b"brew", english, &own));
-            assert_eq!(3, postings.frequency_of_stem(b"brew", english, &none));
+            assert_eq!(3, postings.frequency_of_stem(b"brew", english, &own));
+            assert_eq!(2, postings.frequency_of_stem(b"brew", english, &other));
+            assert_eq!(4, postings.frequency_of_stem(b"brew", english, &none));
             assert_eq!(3, postings.frequency_of_stem(b"tea", english, &none));
         }
         let Postings { rows, terms, lists, .. } = postings;

@@ -410,8 +410,18 @@ mod tests {
                 check(&index, &asked.found(&batch, &GO_ON).0);
             }
         }
-        let overlap = index.overlap("word1 word7 word60 words word120".into());
+        let mut overlap = index.overlap("word1 word7 word60 words word120".into());
         assert!(overlap.rest.is_empty());
+        check(&index, &overlap.found);
+        // The chunks at the ends of windows have numbers, too.
+        let numbered = [0, WINDOW - 1, WINDOW, 2 * WINDOW, 8_999].map(|chunk| (chunk, 3.0));
+        let without = overlap.found.with(&index, |sums| sums.all());
+        overlap.found.add_numbers(numbered.to_vec());
+        let mut with = overlap.found.with(&index, |sums| sums.all());
+        for (chunk, _) in numbered {
+            with[chunk as usize] -= 3.0 / overlap.found.divisor;
+        }
+        assert!(without.iter().zip(with).all(|(one, other)| (one - other).abs() < 1e-9));
         check(&index, &overlap.found);
     }
 

@@ -186,6 +186,21 @@ count_exactly!(super::claude::Claude);
 mod tests {
     use super::*;
 
+    /// A counter without the cache does not add to it; nor does a text that is long
+    /// for its limit.
+    #[test]
+    fn some_counts_are_not_remembered() {
+        let text = "A text that is counted in this test alone. ".repeat(6);
+        let (text, limit) = (text.as_str(), text.len() as u64 / LONG);
+        let counter = Exact::new(Encoding::O200k);
+        let known = || counter.model().cache.peek(cache::hash(text.into()));
+        assert!(counter.without_cache().count(text) > 30);
+        assert_eq!(None, counter.count_text(text.into(), limit - 1, &GO_ON));
+        assert_eq!(None, known());
+        assert_eq!(None, counter.count_text(text.into(), limit, &GO_ON));
+        assert_eq!(Some(Known::MoreThan(limit)), known());
+    }
+
     /// That a text has more than some tokens is remembered. Asked for more, it
     /// is counted to its end, once.
     #[test]

@@ -181,6 +181,18 @@ mod tests {
         }
     }
 
+    /// A name that lowers the cost may come behind what just fits.
+    #[test]
+    fn a_name_may_make_room() {
+        let counter = |text: &str| usize::from(text == "user");
+        let costs = Costs::new(&counter, Some("gpt-3.5-turbo-0301"));
+        let message = Message::user("tea").name("ann");
+        let cost = costs.of(&message);
+        assert_eq!(costs.of(&Message::user("tea")) - 1, cost);
+        assert_eq!(Some(cost), costs.of_till_limit(&message, cost));
+        assert_eq!(None, costs.of_till_limit(&message, cost - 1));
+    }
+
     #[test]
     fn an_image_of_unknown_size_is_estimated() {
         let costs = Costs::new(&Estimate::Words, Some("gpt-4o"));

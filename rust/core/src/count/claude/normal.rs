@@ -132,8 +132,14 @@ mod tests {
         String::from_utf8(normal.to_vec()).expect("it stays UTF-8")
     }
 
+    /// As many as are looked at in two steps, and nothing else.
+    const CONTROLS: &str = match std::str::from_utf8(&[1; 2 * STEP]) {
+        Ok(controls) => controls,
+        Err(_) => panic!("they are ASCII"),
+    };
+
     /// What a text becomes, by Claude 3.
-    const CHANGES: [(&str, &str); 14] = [
+    const CHANGES: [(&str, &str); 15] = [
         ("\u{a0}", " "),
         ("\u{2019}", "'"),
         ("\u{201c}tea\u{201d}", "\"tea\""),
@@ -150,6 +156,7 @@ mod tests {
         ("\u{e4d}\u{a0}\u{e32}", "\u{e4d} \u{e32}"),
         ("\u{e32}\u{e32}\u{e4d}", "\u{e32}\u{e32}\u{e4d}"),
         ("\t\n~tea", "\t\n~tea"),
+        (CONTROLS, ""),
     ];
 
     #[test]

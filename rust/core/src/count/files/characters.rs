@@ -248,9 +248,12 @@ mod tests {
         let file = pieces(tokens, &[spaces, word, lines]);
         let texts = [" a", "  a", "   a", "\n\n\n", "  \n\n"];
         assert_eq!(Ok(vec![1, 2, 2, 2, 2]), counts(&file, &texts));
-        let file = pieces(tokens, &[word, spaces, lines]);
-        let late = counts(&file, &[]).expect_err("the word merges first");
-        assert!(late.ends_with("runs of spaces or line ends that merge late"), "{late}");
+        let tokens = "\u{2581} \u{2581}\u{2581} \n \n\n a \u{2581}a a\u{2581}";
+        for word in [word, ("a", "\u{2581}")] {
+            let file = pieces(tokens, &[word, spaces, lines]);
+            let late = counts(&file, &[]).expect_err("the word merges first");
+            assert!(late.ends_with("runs of spaces or line ends that merge late"), "{late}");
+        }
     }
 
     #[test]
