@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgeteer import _validate
-from budgeteer._messages.messages import chosen, count_tools, model_name
+from budgeteer._messages.messages import SYSTEM_ROLES, chosen, count_tools, model_name
 from budgeteer._messages.shapes import mapping
 from budgeteer._messages.trim import Trimmed, trim_messages
 from budgeteer._messages.views import plain_text, result_texts
@@ -331,7 +331,8 @@ class BudgetCompactor(_Counting):
     The law: messages that it returns count at most the tokens that are asked for, as by
     `BudgetTokenCounter` of the same model; or, where what must stay takes more, as few as that
     and at most an eighth more. Old tool results are replaced by a line first, then the oldest
-    turns leave, then the longest results are cut. No call is separated from its results.
+    turns leave, then the longest results are cut. No call is separated from its results, and a
+    conversation that the user began still begins with a message of the user.
 
     Args:
         model: The model whose costs and counter apply. None counts with ``o200k_base``.
@@ -413,11 +414,13 @@ class BudgetCompactor(_Counting):
         return self.compact(messages, target_tokens, token_counter)
 
     def _trimmed(self, views: list[dict[str, Any]], limit: int) -> Trimmed[dict[str, Any]]:
+        roles = (view["role"] for view in views if view["role"] not in SYSTEM_ROLES)
+        options: dict[str, Any] = {"counter": self._counting, "model": self._model}
+        if next(roles, None) == "user":  # some providers refuse what begins with an answer
+            options["start_on"] = "user"
         while True:
             try:
-                return trim_messages(
-                    views, limit, counter=self._counting, model=self._model, keep_results=1
-                )
+                return trim_messages(views, limit, keep_results=1, **options)
             except BudgetExhaustedError:  # noqa: PERF203 - it is rare
                 limit += limit // 8 + 1  # Haystack wants what comes nearest, not an error
 

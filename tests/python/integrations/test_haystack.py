@@ -234,6 +234,22 @@ def test_a_compacted_conversation_fits(turns):
     assert long[1:] == found
 
 
+def test_a_compacted_conversation_begins_with_the_user():
+    """An answer leaves with its question, as some providers refuse what begins with an answer."""
+    counter, compactor = BudgetTokenCounter("gpt-4o"), BudgetCompactor("gpt-4o")
+    messages = [ChatMessage.from_system("Be brief."), ChatMessage.from_assistant("Hello.")]
+    for i in range(4):
+        messages += [ChatMessage.from_user("Tea? " * 30), ChatMessage.from_assistant(f"{i}.")]
+    messages.append(ChatMessage.from_user("And rye?"))
+
+    asked = [messages[0], *messages[2:]]
+    for target in range(20, counter.count(asked)):
+        found = compactor.compact(asked, target)
+        assert [True, True] == [found[0] is asked[0], found[1].role == "user"]
+    greeted = compactor.compact(messages, counter.count(messages) - 1)
+    assert messages[2:] == greeted[1:]
+
+
 @component
 class Model:
     """A chat generator that notes what reaches it, and calls a tool as often as it is told."""
