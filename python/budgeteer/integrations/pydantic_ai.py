@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from budgeteer._count.limits import ModelLimits
@@ -41,6 +41,7 @@ _SENDS_RETRIES_AS_RESULTS = hasattr(_parts_of_messages, "RetryFeedbackPart")
 """Whether what asks to call a tool again is sent as a result of it, as in newer versions."""
 
 
+@dataclass(init=False)  # Pydantic AI's specs of agents, in YAML or JSON, take no other class
 class BudgetHistory(AbstractCapability[Any]):
     """
     Makes each request of an agent fit into the window of its model.

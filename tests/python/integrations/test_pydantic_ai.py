@@ -235,6 +235,17 @@ def test_wrong_arguments():
         BudgetHistory(model=3)
 
 
+def test_an_agent_of_a_specification():
+    """An agent that is read from YAML or JSON takes the capability by its name, and fits."""
+    options = {"model": "gpt-4o", "context_window": 60}
+    spec = {"model": "test", "capabilities": [{"BudgetHistory": options}]}
+    agent = Agent.from_spec(spec, custom_capability_types=[BudgetHistory])
+
+    assert "success (no tool calls)" == asyncio.run(agent.run("Which tea?")).output
+    with pytest.raises(BudgetExhaustedError):
+        asyncio.run(agent.run("Which tea? " * 50))
+
+
 def test_media_in_a_result_count():
     """The images of a tool's result count, and stay where only its text is cut."""
     image = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
