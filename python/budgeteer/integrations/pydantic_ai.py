@@ -138,7 +138,12 @@ class BudgetHistory(AbstractCapability[Any]):
         given = [{"role": "system", "content": told}] if told else []
         messages = request_context.messages
         as_google = model.system.startswith("google")
-        views = [view for message in messages for view in _views(message, signed=as_google)]
+        runs = [None, *(message.run_id for message in messages)]
+        views = [
+            view
+            for message, run in zip(messages, runs, strict=False)
+            for view in _views(message, signed=as_google, run=run)
+        ]
         places = [
             (i, j) for i, message in enumerate(messages) for j in range(len(_parts(message)))
         ]
@@ -202,19 +207,28 @@ def _parts(message: ModelMessage) -> Sequence[Any]:
 
 
 def _views(
-    message: ModelMessage, *, signed: bool = False, framed: bool = False
+    message: ModelMessage, *, signed: bool = False, framed: bool = False, run: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what is sent of a message: to Google calls are signed, and results framed."""
+    """
+    Yield what is sent of a message: to Google calls are signed, and results framed.
+
+    What a tool tells the model beside its result has the form of a prompt. In the *run* of the
+    message before it is shown as one more result: it is not the question, which must stay.
+    """
     if isinstance(message, ModelResponse):
         yield _signed(_answer(message)) if signed else _answer(message)
         return
+    call = None
     for part in message.parts:
         kind = part.part_kind
         if kind == "system-prompt":
             yield {"role": "system", "content": part.content}
+        elif kind == "user-prompt" and call is not None and run == message.run_id is not None:
+            yield {"role": "tool", "tool_call_id": call, "content": _content(part.content)}
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
+            call = part.tool_call_id
             content = _result(_returned(part), framed=framed)
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
@@ -355,6 +369,8 @@ def _returned(part: Any) -> Any:
 
 def _shortened(part: Any, view: dict[str, Any]) -> Any:
     """Return the part of a result with another text, and its files where they stay."""
+    if part.part_kind == "user-prompt":
+        return replace(part, content=_retold(part.content, view["content"]))
     part = _returned(part)
     [text] = result_texts(view)
     files = () if isinstance(view["content"], str) else part.files
@@ -366,6 +382,18 @@ def _shortened(part: Any, view: dict[str, Any]) -> Any:
             return made
     # The text of an error has its frame already: it would be written around it once more.
     return replace(part, content=[text, *files] if files else text, outcome="success")
+
+
+def _retold(content: Any, shown: Any) -> Any:
+    """Return a prompt with the texts that are *shown*, and what is not text where it stays."""
+    if isinstance(shown, str):
+        return shown
+    made = []
+    for item, part in zip(content, shown, strict=True):
+        is_own = isinstance(getattr(item, "content", None), str)
+        other = replace(item, content=part["text"]) if is_own else item
+        made.append(part["text"] if isinstance(item, str) else other)
+    return made
 
 
 def _from_json(text: str) -> str:

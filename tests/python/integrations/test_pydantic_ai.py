@@ -11,7 +11,15 @@ pytest.importorskip("pydantic_ai", minversion="2.54")
 
 import pydantic_ai
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    ImageUrl,
+    NativeOutput,
+    PromptedOutput,
+    ToolOutput,
+    ToolReturn,
+)
 from pydantic_ai.exceptions import FallbackExceptionGroup, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelRequest,
@@ -273,6 +281,41 @@ def test_media_in_a_result_count():
     assert len(text) < 9 * 400
     with pytest.raises(BudgetExhaustedError):
         ask(700)
+
+
+@pytest.mark.parametrize("window", [900, 1_700, 4_000])
+def test_the_question_stays_where_tools_tell_more(window):
+    """What a tool tells beside its result leaves or is cut with it: it is not the question."""
+    image = BinaryContent(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+    told = ["In the log: " * 90, image] if window > 1_500 else "In the log: " * 900
+    seen = []
+
+    def look(path: str) -> ToolReturn:
+        """Look at a file."""
+        return ToolReturn("See below.", content=told)
+
+    def answer(messages, _):
+        seen.append([part for message in messages for part in message.parts])
+        calls = [ToolCallPart("look", {"path": f"{len(seen)}.log"})]
+        return ModelResponse(calls if len(seen) < 6 else [TextPart("Done.")])
+
+    fits = BudgetHistory(model="gpt-4o", context_window=window)
+    agent = Agent(FunctionModel(answer), tools=[look], capabilities=[fits])
+    run = asyncio.run(agent.run("Which one failed?", message_history=history(3)))
+
+    kept = [getattr(part, "content", None) for m in run.all_messages() for part in m.parts]
+    assert 5 == kept.count(told)
+    for number, parts in enumerate(seen):
+        prompts = [part.content for part in parts if isinstance(part, UserPromptPart)]
+        assert "Which one failed?" in prompts
+        assert not number or "In the log: " in str(prompts[-1])
+        assert sum(COUNT(str(prompt)) for prompt in prompts if isinstance(prompt, str)) < window
+    # What comes with the results of another run, which were awaited, is a question.
+    [*before, results] = run.all_messages()[:-1]
+    results = ModelRequest([results.parts[0], UserPromptPart("And when?")], run_id="other")
+    seen.clear()
+    asyncio.run(agent.run(message_history=[*before, results]))
+    assert "And when?" == seen[0][-1].content
 
 
 @pytest.mark.parametrize("outcome", ["success", "failed"])
