@@ -212,18 +212,19 @@ def _views(
     """
     Yield what is sent of a message: to Google calls are signed, and results framed.
 
-    What a tool tells the model beside its result has the form of a prompt. In the *run* of the
-    message before it is shown as one more result: it is not the question, which must stay.
+    What a tool tells the model beside its result, and what asks for another answer, has the form
+    of a prompt. In the *run* of the message before it is shown as one more result, or as said by
+    the model: it is not the question, which must stay.
     """
     if isinstance(message, ModelResponse):
         yield _signed(_answer(message)) if signed else _answer(message)
         return
-    call = None
+    call, goes_on = None, run is not None and run == message.run_id
     for part in message.parts:
         kind = part.part_kind
         if kind == "system-prompt":
             yield {"role": "system", "content": part.content}
-        elif kind == "user-prompt" and call is not None and run == message.run_id is not None:
+        elif kind == "user-prompt" and call is not None and goes_on:
             yield {"role": "tool", "tool_call_id": call, "content": _content(part.content)}
         elif kind == "user-prompt":
             yield {"role": "user", "content": _content(part.content)}
@@ -232,7 +233,7 @@ def _views(
             content = _result(_returned(part), framed=framed)
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
-            yield {"role": "user", "content": part.model_response()}
+            yield {"role": "assistant" if goes_on else "user", "content": part.model_response()}
         else:  # what a version knows and this does not: it stays, and errs high
             yield {"role": "system", "content": _json(part)}
 

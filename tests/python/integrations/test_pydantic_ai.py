@@ -15,6 +15,7 @@ from pydantic_ai import (
     Agent,
     BinaryContent,
     ImageUrl,
+    ModelRetry,
     NativeOutput,
     PromptedOutput,
     ToolOutput,
@@ -316,6 +317,34 @@ def test_the_question_stays_where_tools_tell_more(window):
     seen.clear()
     asyncio.run(agent.run(message_history=[*before, results]))
     assert "And when?" == seen[0][-1].content
+
+
+@pytest.mark.parametrize("window", [250, 500, 2_000])
+def test_the_question_stays_where_outputs_are_refused(provider, window):
+    """What asks for another answer is not the question, which stays; and what is sent fits."""
+
+    async def run():
+        own = OpenAIProvider(base_url=f"{provider.url}/v1", api_key="none")
+        model = OpenAIChatModel("gpt-4o", provider=own)
+        agent = Agent(model, capabilities=[BudgetHistory(context_window=window)], retries=5)
+
+        @agent.output_validator
+        def check(text: str) -> str:
+            if len(provider.seen) < 5:
+                raise ModelRetry("Name a file that is there. " * 12)
+            return text
+
+        async with own.client:
+            await agent.run("Which one failed?", message_history=history(3))
+
+    asyncio.run(run())
+
+    assert 5 == len(provider.seen)
+    for number, body in enumerate(provider.seen):
+        assert tokens_of(body) <= window
+        contents = [message.get("content") or "" for message in body["messages"]]
+        assert "Which one failed?" in contents
+        assert not number or "Name a file" in contents[-1]
 
 
 @pytest.mark.parametrize("outcome", ["success", "failed"])
