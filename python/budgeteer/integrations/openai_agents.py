@@ -52,8 +52,8 @@ def input_filter(
 
     Args:
         model: The model whose window, costs and counter apply. None takes the agent's own, or the
-            package's default. A model in ``RunConfig`` is not known here, nor are its settings:
-            give them.
+            package's default; what is not known of it is estimated, with a warning. A model in
+            ``RunConfig`` is not known here, nor are its settings: give them.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
         max_output_tokens: The tokens to reserve for the answer, even where a request states more.
@@ -61,9 +61,9 @@ def input_filter(
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type or is out of range. From a run: neither
-            a known model nor a window is given, or the agent has a ``prompt``, whose text only
-            the provider has, or the provider has the call of the newest result.
+        InvalidArgumentError: An argument has a wrong type or is out of range. From a run: the
+            agent has a ``prompt``, whose text only the provider has, or the provider has the call
+            of the newest result.
         BudgetExhaustedError: From a run: what must stay does not fit.
 
     Examples:

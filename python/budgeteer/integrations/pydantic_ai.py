@@ -59,7 +59,8 @@ class BudgetHistory(AbstractCapability[Any]):
     before 2.54 would take what leaves a request out of the run's history, too.
 
     Args:
-        model: The model whose window, costs and counter apply. None takes the agent's own.
+        model: The model whose window, costs and counter apply. None takes the agent's own. What
+            is not known of it is estimated, with a warning.
         context_window: The tokens of input and answer together, from 0 on. None takes the
             model's.
         max_output_tokens: The tokens to reserve for the answer, even where a request states more.
@@ -67,8 +68,7 @@ class BudgetHistory(AbstractCapability[Any]):
         counter: Counts the texts, as for `fit_request`. None takes the model's.
 
     Raises:
-        InvalidArgumentError: An argument has a wrong type or is out of range. From a run: neither
-            a known model nor a window is given.
+        InvalidArgumentError: An argument has a wrong type or is out of range.
         BudgetExhaustedError: From a run: what must stay does not fit.
 
     Examples:
