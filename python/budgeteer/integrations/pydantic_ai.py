@@ -213,23 +213,22 @@ def _views(
     Yield what is sent of a message: to Google calls are signed, and results framed.
 
     What a tool tells the model beside its result, and what asks for another answer, has the form
-    of a prompt. In the *run* of the message before it is shown as one more result, or as said by
-    the model: it is not the question, which must stay.
+    of a prompt. In the *run* of the message before it is shown as said by the model: it is not the
+    question, which must stay.
     """
     if isinstance(message, ModelResponse):
         yield _signed(_answer(message)) if signed else _answer(message)
         return
-    call, goes_on = None, run is not None and run == message.run_id
+    has_result, goes_on = False, run is not None and run == message.run_id
     for part in message.parts:
         kind = part.part_kind
         if kind == "system-prompt":
             yield {"role": "system", "content": part.content}
-        elif kind == "user-prompt" and call is not None and goes_on:
-            yield {"role": "tool", "tool_call_id": call, "content": _content(part.content)}
         elif kind == "user-prompt":
-            yield {"role": "user", "content": _content(part.content)}
+            role = "assistant" if goes_on and has_result else "user"
+            yield {"role": role, "content": _content(part.content)}
         elif getattr(part, "tool_name", None) is not None and hasattr(part, "tool_call_id"):
-            call = part.tool_call_id
+            has_result = True
             content = _result(_returned(part), framed=framed)
             yield {"role": "tool", "tool_call_id": part.tool_call_id, "content": content}
         elif hasattr(part, "model_response"):
@@ -370,8 +369,6 @@ def _returned(part: Any) -> Any:
 
 def _shortened(part: Any, view: dict[str, Any]) -> Any:
     """Return the part of a result with another text, and its files where they stay."""
-    if part.part_kind == "user-prompt":
-        return replace(part, content=_retold(part.content, view["content"]))
     part = _returned(part)
     [text] = result_texts(view)
     files = () if isinstance(view["content"], str) else part.files
@@ -383,18 +380,6 @@ def _shortened(part: Any, view: dict[str, Any]) -> Any:
             return made
     # The text of an error has its frame already: it would be written around it once more.
     return replace(part, content=[text, *files] if files else text, outcome="success")
-
-
-def _retold(content: Any, shown: Any) -> Any:
-    """Return a prompt with the texts that are *shown*, and what is not text where it stays."""
-    if isinstance(shown, str):
-        return shown
-    made = []
-    for item, part in zip(content, shown, strict=True):
-        is_own = isinstance(getattr(item, "content", None), str)
-        other = replace(item, content=part["text"]) if is_own else item
-        made.append(part["text"] if isinstance(item, str) else other)
-    return made
 
 
 def _from_json(text: str) -> str:
