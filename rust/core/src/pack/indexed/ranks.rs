@@ -193,9 +193,16 @@ impl Best {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::chunk::Documents;
+    use crate::corpus::Index;
+    use crate::count::exact::GO_ON;
+    use crate::plan::MinScore;
+    use crate::ranking::Bm25;
 
     fn ranked(index: u32, score: f64) -> Rank {
         (!sortable(score), index)
@@ -227,6 +234,34 @@ mod tests {
                 Some(ranked(index, score))
             });
             prop_assert_eq!((expected, is_all), at_once.finish());
+        }
+    }
+
+    /// Page after page is the ranking, whether zeros are in scope or not.
+    #[test]
+    fn pages_follow_each_other() {
+        let text = |at: usize| ["tea ".repeat(at * 7 % 5), "rye ".repeat(at % 11)].concat();
+        let texts: Vec<String> = (0..45_000).map(text).collect();
+        let batch = Documents::new(&texts);
+        let index = Arc::new(Index::new(&batch));
+        let lexical = Bm25::default().into();
+        for least in [None, Some(0.25)] {
+            let scope = Scope::new(least.map(MinScore::At), &[], &[]);
+            let found = index.query("tea".into(), &lexical).expect("it has lists");
+            let later = Later::new(&index, found.found(&batch, &GO_ON).0);
+            assert!(later.few().is_none());
+            let ranks = Ranks { count: 45_000, order: Order::Scores(&later), scope: &scope };
+            let (mut pages, mut is_all) = (Vec::<Rank>::new(), false);
+            while !is_all {
+                let next = ranks.next(pages.last().copied(), 1_000, &Filter::All, &[]);
+                pages.extend(next.0);
+                is_all = next.1;
+            }
+            let in_scope = (0..).zip(later.all()).filter(|&(at, score)| scope.has(at, *score));
+            let mut expected: Vec<Rank> = in_scope.map(|(at, score)| ranked(at, *score)).collect();
+            expected.sort_unstable();
+            assert!((2_500..=45_000).contains(&expected.len()));
+            assert!(expected == pages, "{} of {}", pages.len(), expected.len());
         }
     }
 
