@@ -161,8 +161,10 @@ impl Scanner {
         // compare at, but only one word begins there.
         let keyword = &self.keywords[i];
         let end = at + keyword.len();
-        starts_word(folded, at)
-            && folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
+        // What is behind a short text may pass for the start of a keyword.
+        end <= folded.len()
+            && starts_word(folded, at)
+            && folded[at..end].eq_ignore_ascii_case(keyword)
             && ends_word(folded, end)
     }
 }
@@ -204,6 +206,21 @@ mod tests {
                         assert_eq!(expected, found, "{:?} {text:?}", scanner.method);
                     }
                 }
+            }
+        }
+    }
+
+    /// Where a space may begin two keywords of a bucket, by their nibbles, the
+    /// places behind a text are candidates too.
+    #[test]
+    fn nothing_begins_behind_a_text() {
+        let keywords = ["$0", "b1", "c1", "d1", "e1", "f1", "g1", "h1", "p.m"];
+        for scanner in scanners(&keywords) {
+            for length in 1..200 {
+                let mut text = vec![b'x'; length];
+                assert_eq!(0, scanner.scan(&text, 0, &mut Vec::new()), "{:?}", scanner.method);
+                text.extend(b" p.m");
+                assert_eq!(1 << 8, scanner.scan(&text, 0, &mut Vec::new()), "{:?}", scanner.method);
             }
         }
     }

@@ -102,6 +102,13 @@ def test_words(backend, query, text, score):
     assert [score] == ranking.keyword_scores(query, ["some text"], titles=[text]).tolist()
 
 
+def test_keywords_whose_first_letters_mix(backend):
+    """Vectors may take the space behind a short text for the start of "$0" or "p.m"."""
+    query = "$0 b1 c1 d1 e1 f1 g1 h1 p.m"
+    scores = ranking.keyword_scores(query, ["Tea.", "Tea at 5 p.m.", "x" * 64])
+    assert [0.0, 1 / 9, 0.0] == scores.tolist()
+
+
 @pytest.mark.parametrize("titles", [None, []])
 def test_empty(backend, titles):
     """No texts have scores of shape (0,)."""
