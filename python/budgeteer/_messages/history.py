@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
-from budgeteer._messages.views import Shape, view_of, without_results
+from budgeteer._messages.views import Shape, placed, without_results
 from budgeteer.errors import InvalidArgumentError
 
 StartOn: TypeAlias = Literal["user"]
@@ -61,7 +61,7 @@ class History:
             if type(role) is str and _is_plain(role, item):  # as most messages are
                 history.add_plain(i, role)
                 continue
-            view = view_of(item)
+            view = placed(f"{name}[{i}]", item)
             fields = mapping(f"{name}[{i}]", item) if view is None else view.fields
             role = role_of(f"{name}[{i}]", fields)
             if role in SYSTEM_ROLES:

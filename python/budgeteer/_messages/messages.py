@@ -35,7 +35,7 @@ from budgeteer._messages.shapes import (
     text_key,
 )
 from budgeteer._messages.tools import framed_tools, render_tools
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import placed, view_of
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
@@ -225,7 +225,7 @@ class MessageCosts:
 
         *result* counts the texts of tool results instead of the counter.
         """
-        view = view_of(message)
+        view = placed(where, message)
         return self.of_view(
             where, mapping(where, message) if view is None else view.fields, result
         )

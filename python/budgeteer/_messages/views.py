@@ -98,6 +98,16 @@ def view_of(message: Any) -> View | None:  # noqa: PLR0911 - a line for each sha
     return _from_item(fields, kind)
 
 
+def placed(where: str, message: Any) -> View | None:
+    """Return the view of a message; an error about what is in it names *where* it is."""
+    try:
+        return view_of(message)
+    except InvalidArgumentError as error:
+        if (fields_of(message) or {}).get("type") == "item_reference":  # its id is named
+            raise
+        raise InvalidArgumentError(f"{where}: {error}") from None
+
+
 def viewed_fields(message: Any) -> Mapping[str, Any]:
     """Return the fields of the view of a message, none for what has no fields."""
     view = view_of(message)

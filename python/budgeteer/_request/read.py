@@ -14,7 +14,7 @@ from budgeteer._layout.section import Section
 from budgeteer._messages.history import History, ties_of
 from budgeteer._messages.messages import CALLS, SYSTEM_ROLES, Message, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping, text_key
-from budgeteer._messages.views import Shape, View, view_of
+from budgeteer._messages.views import Shape, View, placed
 from budgeteer.errors import InvalidArgumentError
 
 Provider: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
@@ -331,16 +331,8 @@ def _view(key: str, number: int, value: Any) -> View:
         return View({"role": "user", "content": value}, "part" if key == "contents" else "chat")
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         return View({**value, "content": ""}, "chat")
-    view = view_of(value) if key != "contents" else placed(f"{key}[{number}]", value)
+    view = placed(f"{key}[{number}]", value)
     return View(mapping(f"{key}[{number}]", value), "chat") if view is None else view
-
-
-def placed(where: str, content: Any) -> View | None:
-    """Return the view of a content of Gemini's; an error about its parts names *where* it is."""
-    try:
-        return view_of(content)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{where}: {error}") from None
 
 
 def _find_section(item: Item) -> None:

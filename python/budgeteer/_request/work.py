@@ -19,11 +19,11 @@ from budgeteer._messages.messages import Message, MessageCosts
 from budgeteer._messages.previous import same, stable
 from budgeteer._messages.tools import ToolTexts
 from budgeteer._messages.turn import MARKER
-from budgeteer._messages.views import without_results
+from budgeteer._messages.views import placed, without_results
 from budgeteer._request.history import Order, order_of
 from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
 from budgeteer._request.past import Counted, Past
-from budgeteer._request.read import Reading, placed, read_item, texts_of, with_fields
+from budgeteer._request.read import Reading, read_item, texts_of, with_fields
 from budgeteer._request.result import (
     Action,
     FittedRequest,

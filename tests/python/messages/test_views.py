@@ -386,6 +386,15 @@ def test_what_a_part_of_gemini_holds_is_a_mapping(key):
         fit_request({"contents": contents}, context_window=20)
 
 
+@pytest.mark.parametrize("part", [3, ["tea"], {"functionCall": "tea"}])
+def test_an_error_about_a_part_of_gemini_names_its_message(part):
+    """As an error about any other message does."""
+    messages = [{"role": "user", "parts": [{"text": "Tea?"}]}, {"role": "model", "parts": [part]}]
+    for refused in (count_messages, lambda messages: trim_messages(messages, 99)):
+        with pytest.raises(InvalidArgumentError, match=r"^messages\[1\]: .*a part "):
+            refused(messages)
+
+
 @pytest.mark.parametrize("value", [b"tea", object(), {"tea"}])
 def test_a_value_of_a_response_is_of_jsons_types(value):
     """Another would count nothing; an object with fields counts as these."""
