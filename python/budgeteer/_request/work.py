@@ -428,6 +428,9 @@ class Work:
 
     def answer(self, request: Message) -> FittedRequest:
         """Return the request with its report."""
+        is_empty = self._instructions is None and not any(alive(self.entries))
+        if is_empty and self.template is None:  # which was asked what it writes around nothing
+            self.around = 0
         changes: list[RequestChange] = []
         if len(self.chosen) < len(self.reading.tools):
             left = [i for i in range(len(self.reading.tools)) if i not in self.chosen]

@@ -364,6 +364,21 @@ def test_a_result_without_its_call():
     )
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "tool_call_id": "b", "content": "12"},
+        {"role": "user", "content": Section("context", query="tea", chunks=["Tea."])},
+    ],
+)
+def test_no_message_stays(message):
+    """Then nothing stands around messages, as in a request without any."""
+    made = fit_request({"messages": [message]}, context_window=8)
+    assert ([], 0) == (made.request["messages"], made.total_tokens)
+    assert 0 == fit_request(made.request, context_window=8).total_tokens
+    assert 0 == count_messages(made.request["messages"])
+
+
 @pytest.mark.parametrize("shape", ["anthropic", "gemini"])
 def test_a_question_beside_a_result_without_its_call(shape):
     """The result is left out alone, once for all turns; the question stays."""
