@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from budgeteer import _validate
 from budgeteer._chunk.chunk import CHUNK_FIELDS, Chunk, ChunkField, metadata_of
 from budgeteer._codes import TEXT_KEYS
-from budgeteer._files import decode, json_lines, mapping, one_line
+from budgeteer._files import decode, json_lines, mapping, one_line, reason
 from budgeteer._log import log
 from budgeteer._sources.embedder import embedder_of
 from budgeteer.errors import InvalidArgumentError
@@ -289,9 +289,13 @@ def _existing(key: str, written: str, base: Path, kind: str) -> Path:
     if not written:
         raise InvalidArgumentError(f"{key} must not be empty")
     path = base / written
-    if not path.exists():
+    try:
+        exists, is_directory = path.exists(), path.is_dir()
+    except OSError as error:  # such as a name that is too long, or a folder that may not be read
+        raise InvalidArgumentError(f"{key}: {reason(error)}") from None
+    if not exists:
         raise InvalidArgumentError(f"{key}: {path} does not exist")
-    if path.is_dir() != (kind == "directory"):
+    if is_directory != (kind == "directory"):
         allowed, found = ("directory", "file") if kind == "directory" else ("file", "directory")
         raise InvalidArgumentError(f"{key} must be a {allowed}, but {path} is a {found}")
     return path

@@ -481,6 +481,12 @@ def test_a_path_that_does_not_fit_is_refused_by_load(refused, tmp_path, source, 
     assert message.format(f"{tmp_path}{os.sep}") == found
 
 
+def test_a_path_that_cannot_be_looked_up_is_refused_by_its_key(refused):
+    """Whatever the system says of it: that a name is too long, or a folder may not be read."""
+    message = refused(f"sources: [{{type: jsonl, path: {'a' * 300}}}]")
+    assert message.startswith("sources[0].path: ")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
