@@ -23,7 +23,7 @@ from budgeteer._messages.keep import Keeper, Rules
 from budgeteer._messages.messages import MessageCosts
 from budgeteer._messages.shapes import AnyMessage, mapping
 from budgeteer._messages.tools import ToolTexts, framed_tools, render_tools
-from budgeteer._messages.views import view_of
+from budgeteer._messages.views import placed
 from budgeteer._pack.packer import Packer, prepared_of
 from budgeteer._pack.packing import Packing
 from budgeteer._pack.prepared import refuse_sticky
@@ -265,7 +265,7 @@ class Kind(Enum):
 def _is_message(item: Any) -> bool:
     """Return whether *item* is a message of any provider or framework, rather than a tool."""
     fields = mapping("content[0]", item)
-    view = view_of(item)
+    view = placed("content[0]", item)
     if view is None or view.shape in ("chat", "item", "output"):
         kind = fields.get("type")
         is_item = isinstance(kind, str) and (kind.endswith(_ENDS) or kind == "reasoning")

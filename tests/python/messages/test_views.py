@@ -5,7 +5,14 @@ from types import SimpleNamespace as Fields
 
 import pytest
 
-from budgeteer import InvalidArgumentError, fit_request, get_counter, trim_messages
+from budgeteer import (
+    InvalidArgumentError,
+    Layout,
+    Section,
+    fit_request,
+    get_counter,
+    trim_messages,
+)
 from budgeteer._messages.views import result_texts, view_of, with_results
 from budgeteer.window import count_messages
 
@@ -393,6 +400,9 @@ def test_an_error_about_a_part_of_gemini_names_its_message(part):
     for refused in (count_messages, lambda messages: trim_messages(messages, 99)):
         with pytest.raises(InvalidArgumentError, match=r"^messages\[1\]: .*a part "):
             refused(messages)
+    for place in (0, 1):
+        with pytest.raises(InvalidArgumentError, match=rf"content\[{place}\]: .*a part "):
+            Layout(99, [Section("history", messages[1 - place :])]).fit()
 
 
 @pytest.mark.parametrize("value", [b"tea", object(), {"tea"}])
