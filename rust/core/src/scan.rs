@@ -171,8 +171,10 @@ impl Scanner {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::keywords::words;
+    use crate::keywords::{keywords, words};
 
     fn scanners(keywords: &[&str]) -> Vec<Scanner> {
         let keywords: Vec<_> = keywords.iter().map(|word| word.as_bytes().to_vec()).collect();
@@ -221,6 +223,39 @@ mod tests {
                 assert_eq!(0, scanner.scan(&text, 0, &mut Vec::new()), "{:?}", scanner.method);
                 text.extend(b" p.m");
                 assert_eq!(1 << 8, scanner.scan(&text, 0, &mut Vec::new()), "{:?}", scanner.method);
+            }
+        }
+    }
+
+    proptest! {
+        /// Every method finds the same keywords, of whatever characters, in texts
+        /// of all lengths that have some of them.
+        #[test]
+        fn methods_agree_on_any_keywords(
+            query in "([ -~]{1,4} ){1,40}",
+            words in prop::collection::vec((0..99_usize, "[ -~]{0,3}"), 0..20),
+        ) {
+            let wanted: Vec<Vec<u8>> = keywords(query.as_str().into());
+            let wanted: Vec<_> = wanted.into_iter().take(MAX_KEYWORDS).collect();
+            let mut text = Vec::new();
+            for (nth, beside) in words {
+                text.extend(wanted.get(nth).map_or(&b"tea"[..], Vec::as_slice));
+                text.extend(beside.as_bytes());
+            }
+            let with = |method| Scanner::with_method(wanted.clone(), method);
+            let scanners: Vec<_> = Method::available().into_iter().map(with).collect();
+            let many = TermScanner::of_keywords(wanted.iter().cloned().zip(0..).collect());
+            for length in 0..=text.len() {
+                let text = &text[..length];
+                let expected = scanners[0].scan(text, 0, &mut Vec::new());
+                for scanner in &scanners[1..] {
+                    let found = scanner.scan(text, 0, &mut Vec::new());
+                    prop_assert_eq!(expected, found, "{:?} {}", scanner.method, length);
+                }
+                let (mut tally, mut found) = (Tally::new(MAX_KEYWORDS), 0);
+                many.scan(text, &mut tally);
+                tally.drain(|number, _| found |= 1 << number);
+                prop_assert_eq!(expected, found, "{}", length);
             }
         }
     }
