@@ -436,11 +436,7 @@ mod tests {
             for word in ["tea", "rye", "milk", "hill"] {
                 let found = index.overlap(word.into()).found;
                 let expected = texts.map(|text| f64::from(u8::from(text == word)));
-                assert_eq!(
-                    expected.to_vec(),
-                    found.with(&index, |sums| sums.all()),
-                    "{word} {places:?}"
-                );
+                assert_eq!(expected.to_vec(), found.all(&index), "{word} {places:?}");
             }
         }
     }

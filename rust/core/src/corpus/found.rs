@@ -53,7 +53,7 @@ impl Found {
         self.adders.push(Adder::Numbers(numbers));
     }
 
-    fn all(&self, index: &Index) -> Vec<f64> {
+    pub(super) fn all(&self, index: &Index) -> Vec<f64> {
         self.sums(index, &self.norms(index)).all()
     }
 

@@ -415,9 +415,9 @@ mod tests {
         check(&index, &overlap.found);
         // The chunks at the ends of windows have numbers, too.
         let numbered = [0, WINDOW - 1, WINDOW, 2 * WINDOW, 8_999].map(|chunk| (chunk, 3.0));
-        let without = overlap.found.with(&index, |sums| sums.all());
+        let without = overlap.found.all(&index);
         overlap.found.add_numbers(numbered.to_vec());
-        let mut with = overlap.found.with(&index, |sums| sums.all());
+        let mut with = overlap.found.all(&index);
         for (chunk, _) in numbered {
             with[chunk as usize] -= 3.0 / overlap.found.divisor;
         }

@@ -369,6 +369,34 @@ mod tests {
         Encoding::ALL.iter().map(|&encoding| encoding.into())
     }
 
+    /// A text that is not UTF-8 is counted in windows, and has as many tokens.
+    #[test]
+    fn windows_add_up() {
+        let mut state = 7_usize;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 33
+        };
+        let chars: Vec<char> = "aab 1.\n\t'é\u{301}中文".chars().collect();
+        let texts = (0..20).map(|kinds| {
+            let few = 2 + kinds % (chars.len() - 1);
+            (0..2 * WINDOW + 99).map(|_| chars[next() % few]).collect::<String>()
+        });
+        for text in texts.collect::<Vec<_>>() {
+            let units: Vec<u16> = text.encode_utf16().collect();
+            for tokenizer in all() {
+                let count = |text| count_text(tokenizer.model(), text, u64::MAX, &GO_ON);
+                assert_eq!(count(text.as_str().into()), count(Text::Ucs2(&units)));
+            }
+            #[cfg(feature = "claude")]
+            for claude in crate::Claude::ALL {
+                let tokenizer = Tokenizer::from(claude);
+                let count = |text| count_text(tokenizer.model(), text, u64::MAX, &GO_ON);
+                assert_eq!(count(text.as_str().into()), count(Text::Ucs2(&units)));
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn no_count_is_below_the_least(

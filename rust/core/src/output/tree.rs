@@ -390,6 +390,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn texts_are_written_as_json_does() {
+        let text: String = (0..0x80).map(char::from).chain("é日".chars()).collect();
+        let written = serde_json::to_string(&text).expect("it is a text");
+        assert_eq!(written.as_bytes(), [b"\"", &*escaped(text.as_bytes()), b"\""].concat());
+    }
+
+    #[test]
     fn sizes_are_those_of_what_is_written() {
         for count in [0, 1, 2, 9, 10, 100, 98_765] {
             assert_eq!(items(count, count).len(), size_of_all(count, "item"));
