@@ -161,10 +161,8 @@ impl Scanner {
         // compare at, but only one word begins there.
         let keyword = &self.keywords[i];
         let end = at + keyword.len();
-        // What is behind a short text may pass for the start of a keyword.
-        end <= folded.len()
-            && starts_word(folded, at)
-            && folded[at..end].eq_ignore_ascii_case(keyword)
+        starts_word(folded, at)
+            && folded.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(keyword))
             && ends_word(folded, end)
     }
 }

@@ -250,7 +250,9 @@ pub(super) unsafe fn scan<L: Lanes>(scanner: &Scanner, folded: &[u8], found: u64
                 let lead = usize::from(at == 0);
                 padded.fill(b' ');
                 padded[lead..lead + left.len()].copy_from_slice(left);
-                if scan.block(padded.as_ptr(), at, u64::MAX) {
+                // A space behind the text may pass for the start of a keyword.
+                let within = u64::MAX >> MAX_WIDTH.saturating_sub(length - at);
+                if scan.block(padded.as_ptr(), at, within) {
                     break;
                 }
             }
