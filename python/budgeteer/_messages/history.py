@@ -61,9 +61,10 @@ class History:
             if type(role) is str and _is_plain(role, item):  # as most messages are
                 history.add_plain(i, role)
                 continue
-            view = placed(f"{name}[{i}]", item)
-            fields = mapping(f"{name}[{i}]", item) if view is None else view.fields
-            role = role_of(f"{name}[{i}]", fields)
+            where = f"{name}[{i}]"
+            view = placed(where, item)
+            fields = mapping(where, item) if view is None else view.fields
+            role = role_of(where, fields)
             if role in SYSTEM_ROLES:
                 history.system.append(i)
             else:

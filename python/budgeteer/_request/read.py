@@ -331,8 +331,9 @@ def _view(key: str, number: int, value: Any) -> View:
         return View({"role": "user", "content": value}, "part" if key == "contents" else "chat")
     if isinstance(value, Mapping) and isinstance(value.get("content"), Section):
         return View({**value, "content": ""}, "chat")
-    view = placed(f"{key}[{number}]", value)
-    return View(mapping(f"{key}[{number}]", value), "chat") if view is None else view
+    where = f"{key}[{number}]"
+    view = placed(where, value)
+    return View(mapping(where, value), "chat") if view is None else view
 
 
 def _find_section(item: Item) -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgeteer import _validate
+from budgeteer._messages.history import StartOn
 from budgeteer._messages.messages import SYSTEM_ROLES, chosen, count_tools, model_name
 from budgeteer._messages.shapes import mapping
 from budgeteer._messages.trim import Trimmed, trim_messages
@@ -415,12 +416,18 @@ class BudgetCompactor(_Counting):
 
     def _trimmed(self, views: list[dict[str, Any]], limit: int) -> Trimmed[dict[str, Any]]:
         roles = (view["role"] for view in views if view["role"] not in SYSTEM_ROLES)
-        options: dict[str, Any] = {"counter": self._counting, "model": self._model}
-        if next(roles, None) == "user":  # some providers refuse what begins with an answer
-            options["start_on"] = "user"
+        # Some providers refuse what begins with an answer.
+        start_on: StartOn | None = "user" if next(roles, None) == "user" else None
         while True:
             try:
-                return trim_messages(views, limit, keep_results=1, **options)
+                return trim_messages(
+                    views,
+                    limit,
+                    counter=self._counting,
+                    model=self._model,
+                    keep_results=1,
+                    start_on=start_on,
+                )
             except BudgetExhaustedError:  # noqa: PERF203 - it is rare
                 limit += limit // 8 + 1  # Haystack wants what comes nearest, not an error
 
