@@ -50,6 +50,13 @@ PROMPTS = {
 }
 """What a prompt makes of the kept chunks."""
 
+SEARCHED = {
+    **PROMPTS,
+    "squares": lambda chunks: "tea " * (len(chunks) ** 2 // 3) + _joined(chunks, " "),
+    "rounded": lambda chunks: "rye " * (-len(chunks) % 7 * 9) + _joined(chunks, " "),
+}
+"""The same, and what no multiple of the chunks' own tokens comes near."""
+
 
 def _cases(seed, functions, options):
     """Return packings as plain data, and what is said of each chunk."""
@@ -161,9 +168,9 @@ def searches():
     """Return which sets of chunks a prompt is made of before it fits, and what fits."""
     rng = Random(13)
     cases = []
-    for number in range(70):
+    for number in range(180):
         case = {
-            "function": [*PROMPTS][number % len(PROMPTS)],
+            "function": [*SEARCHED][number % len(SEARCHED)],
             "counter": rng.choice(COUNTERS),
             "max_tokens": rng.choice([20, 60, 300, 1_000]),
             "words": rng.choices([0, 1, 2, 5, 30], k=rng.choice([5, 60])),
@@ -179,7 +186,7 @@ def _searched(case):
 
     def make(chunks):
         made.append([int(chunk["title"]) for chunk in chunks])
-        return PROMPTS[case["function"]](chunks)
+        return SEARCHED[case["function"]](chunks)
 
     chunks = [
         {"title": str(place), "text": " ".join(["tea"] * words)}

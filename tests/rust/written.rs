@@ -48,6 +48,8 @@ fn render(name: &str, chunks: &[&Chunk]) -> String {
         "same" => "always the same".into(),
         "counted" => format!("{} chunks", chunks.len()),
         "falling" => "tea ".repeat(12_usize.saturating_sub(chunks.len())) + &joined(" "),
+        "squares" => "tea ".repeat(chunks.len().pow(2) / 3) + &joined(" "),
+        "rounded" => "rye ".repeat((7 - chunks.len() % 7) % 7 * 9) + &joined(" "),
         _ => unreachable!("{name} is no prompt"),
     }
 }
