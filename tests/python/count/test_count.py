@@ -46,6 +46,16 @@ def test_long_text_of_letters_that_decompose(name, part):
 
 
 @on_both
+@pytest.mark.parametrize("sign", ["\u30fb", "\u30a0", "\u309b"])
+def test_signs_of_kana_before_line_ends(name, sign):
+    """DeepSeek's patterns split behind a sign of kana: line ends and spaces are a piece."""
+    with using(name):
+        counter = get_counter("deepseek", cache=False)
+
+        assert counter.count(f"{sign}\n \n") == counter.count(sign) + counter.count("\n \n")
+
+
+@on_both
 @given(counter=formula_counters, text=texts | long_texts)
 def test_formula(name, counter, text):
     """Each estimate is its formula: 0 for the empty text, else at least 1."""

@@ -211,6 +211,10 @@ const DEEPSEEK: [&str; 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::pretokenize::deepseek::DeepSeek;
+    use crate::count::pretokenize::gpt2::Gpt2;
+    use crate::count::pretokenize::{Cl100k, Llama3, O200k, Pattern, Qwen2, Qwen35, Tekken};
+    use crate::text::classes::Classes;
 
     /// DeepSeek's own file has the line ends themselves.
     #[test]
@@ -220,6 +224,56 @@ mod tests {
         assert!(matches!(split_of(&own), Ok(Split::DeepSeek)));
         assert!(matches!(split_of(&DEEPSEEK.map(Cow::Borrowed)), Ok(Split::DeepSeek)));
         assert!(matches!(split_of(&own[..2]), Ok(Split::Patterns(_))));
+    }
+
+    fn ends<P: Pattern>(pattern: P, text: &str) -> Vec<usize> {
+        let mut ends = Vec::new();
+        while ends.last().copied().unwrap_or_default() < text.len() {
+            let at = ends.last().copied().unwrap_or_default();
+            ends.push(pattern.end(Classes::get(), text.as_bytes(), at));
+        }
+        ends
+    }
+
+    /// What is written out splits as the patterns do.
+    #[test]
+    fn known_patterns_split_as_they_are_written() {
+        let alphabet: Vec<char> =
+            "a SsLlT1\t\n\r'\u{2019}.-/$+_é\u{301}\u{2028}\u{A0}\u{3000}²\u{93F}कЯǅʰ"
+                .chars()
+                .collect();
+        let asian = "ぁゟ゠ヿ一龥龦㐀한\u{3099}。";
+        let alphabet: Vec<char> = alphabet.into_iter().chain(asian.chars()).collect();
+        let mut state = 3_u64;
+        let mut draw = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let texts: Vec<String> = (0..3_000)
+            .map(|_| {
+                let (from, few) = (draw(alphabet.len()), 1 + draw(alphabet.len()));
+                let place = |at: usize| alphabet[(from + at) % alphabet.len()];
+                (0..draw(24)).map(|_| place(draw(few))).collect()
+            })
+            .collect();
+        for (patterns, split) in &KNOWN {
+            let compiled = Patterns::new(patterns).expect("they are patterns");
+            for text in &texts {
+                let found = match split() {
+                    Split::Gpt2 => ends(Gpt2, text),
+                    Split::Cl100k => ends(Cl100k, text),
+                    Split::Llama3 => ends(Llama3, text),
+                    Split::Qwen2 => ends(Qwen2, text),
+                    Split::Qwen35 => ends(Qwen35, text),
+                    Split::O200k => ends(O200k, text),
+                    Split::Tekken => ends(Tekken, text),
+                    Split::DeepSeek => ends(DeepSeek, text),
+                    other => unreachable!("{other:?} is not written out"),
+                };
+                let expected = ends(&compiled.split(text.as_bytes()), text);
+                assert_eq!(expected, found, "{patterns:?}: {text:?}");
+            }
+        }
     }
 
     const SPACES: &str = r#"{"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}"#;

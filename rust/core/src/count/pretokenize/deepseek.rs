@@ -135,10 +135,14 @@ impl Part<'_> {
         if class & SPACE != 0 { self.space(at) } else { self.unmatched(behind) }
     }
 
-    /// Returns where punctuation and symbols end, with the line ends behind.
+    /// Returns where punctuation and symbols end, with the line ends behind that
+    /// are in the part.
     #[inline]
     fn signs(self, at: usize) -> usize {
         let end = self.run(at, Class::SIGN);
+        if self.is_east_asian {
+            return end;
+        }
         end + self.text[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
     }
 
