@@ -174,11 +174,15 @@ def _by_size(
 
 
 def _parts(line: str, counter: TokenCounter, limit: int) -> Iterator[str]:
-    """Yield parts of a long line: up to the end of a sentence or else of a word."""
+    """
+    Yield parts of a long line: up to the end of a sentence or else of a word.
+
+    A character that combines more than fits, as endless accents do, is cut between code points.
+    """
     start = 0
     while start < len(line):
         window = line[start : start + _WINDOW * limit]
-        part = counter.truncate(window, limit) or window[:1]
+        part = counter.truncate(window, limit) or _beginning(window, counter, limit)
         if start + len(part) < len(line):
             half = len(part) // 2
             ends = [mark.end() for mark in _SENTENCE.finditer(part, half)]
@@ -188,3 +192,11 @@ def _parts(line: str, counter: TokenCounter, limit: int) -> Iterator[str]:
         start += len(part)
         if part.strip():
             yield part.strip()
+
+
+def _beginning(window: str, counter: TokenCounter, limit: int) -> str:
+    """Return a beginning that counts at most *limit*, or the first code point."""
+    end = len(window)
+    while end > 1 and counter.count_till_limit(window[:end], limit) is None:
+        end //= 2
+    return window[:end]

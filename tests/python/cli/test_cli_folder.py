@@ -236,6 +236,17 @@ def test_a_long_line_is_split(line):
     assert "".join(line.split()) == "".join("".join(pieces).split())
 
 
+@pytest.mark.parametrize("line", ["e" + "\u0301" * 30_000, "\u200d" * 30_000])
+@pytest.mark.parametrize("limit", [1, 20, 100])
+@pytest.mark.timeout(20)
+def test_one_endless_character_is_split(line, limit):
+    """What a reader takes for one character is cut only where it is larger than a piece."""
+    pieces = [piece.text for piece in pieces_of("a.txt", line, O200K, limit)]
+    assert "".join(pieces) == line
+    assert all(O200K.count(piece) <= limit for piece in pieces if len(piece) > 1)
+    assert len(pieces) <= 1 + 4 * O200K.count(line) // limit
+
+
 @pytest.mark.parametrize(
     "line", ["# " + " " * 100_000 + "x", "`" * 100_000, "- " * 50_000, "#" * 100_000, "=" * 99_999]
 )
