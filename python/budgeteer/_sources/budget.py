@@ -223,4 +223,5 @@ def _made(key: str, kind: Callable[..., T], options: Mapping[str, Any]) -> T:
         return kind(**options)
     except InvalidArgumentError as error:  # its message starts with the option
         message = in_yaml(str(error))
-    raise InvalidArgumentError(f"{key}.{message}")
+    what = "a key of " if message.startswith("a key of ") else ""
+    raise InvalidArgumentError(f"{what}{key}.{message.removeprefix(what)}")

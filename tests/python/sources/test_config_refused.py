@@ -302,6 +302,13 @@ WRONG_BUDGETS = [
         "budget.ranking.hybrid.k must be 60 under fusion: minmax: it has none",
     ),
     (
+        "{ranking: {hybrid: {weights: {bm52: 1}}}}",
+        (
+            "a key of budget.ranking.hybrid.weights must be one of 'bm25', 'embedding', 'score', "
+            "not 'bm52'; did you mean 'bm25'?"
+        ),
+    ),
+    (
         "{ranking: {hybrid: {weights: {bm25: -1}}}}",
         "budget.ranking.hybrid.weights['bm25'] must be from 0 to 1000000, not -1.0",
     ),
