@@ -263,7 +263,8 @@ def _output(settings: LlmSettings, default: int) -> int:
 
 
 def _number(name: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 40):
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 40):
         raise InvalidArgumentError(f"{name} must be a whole number, not {value[:80]!r}")
     return int(value)
 

@@ -127,6 +127,7 @@ def test_without_a_toml_reader(tmp_path, monkeypatch):
             "BUDGETEER_LLM_CONTEXT_WINDOW must be a whole number, not '4k'",
         ),
         ({"BUDGETEER_LLM_CONTEXT_WINDOW": "0"}, "BUDGETEER_LLM_CONTEXT_WINDOW must be from 1"),
+        ({"BUDGETEER_LLM_CONTEXT_WINDOW": "-9"}, "BUDGETEER_LLM_CONTEXT_WINDOW must be from 1"),
         (
             {"BUDGETEER_LLM_CONTEXT_WINDOW": "9", "BUDGETEER_LLM_MAX_CONTEXT_WINDOW": "9"},
             "BUDGETEER_LLM_CONTEXT_WINDOW and BUDGETEER_LLM_MAX_CONTEXT_WINDOW are the same",
