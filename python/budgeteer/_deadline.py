@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias, TypeVar
 
 from budgeteer import _process, _validate
 from budgeteer.errors import BudgeteerError, InvalidArgumentError
@@ -15,8 +15,43 @@ Watch: TypeAlias = Callable[[], None]
 """Called while a call is under way; what it raises ends the call."""
 
 
+T = TypeVar("T")
+A = TypeVar("A")
+
+LOOK_EVERY = 256
+"""The chunks of which something is read between two looks."""
+
+
 def unwatched() -> None:
     """Watch nothing."""
+
+
+def watched(items: Iterable[T], watch: Watch | None) -> Iterable[T]:
+    """Return *items*, of which every 256th asks *watch*, as reading very many takes long."""
+    return items if watch is None else _watched(items, watch)
+
+
+def _watched(items: Iterable[T], watch: Watch) -> Iterator[T]:
+    for i, item in enumerate(items):
+        if i % LOOK_EVERY == 0:
+            watch()
+        yield item
+
+
+def watching(function: Callable[[A], T], watch: Watch | None) -> Callable[[A], T]:
+    """Return *function*, every 256th call of which asks *watch* before."""
+    if watch is None:
+        return function
+    calls = 0
+
+    def call(argument: A) -> T:
+        nonlocal calls
+        if calls % LOOK_EVERY == 0:
+            watch()
+        calls += 1
+        return function(argument)
+
+    return call
 
 
 class Deadline:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from budgeteer import _validate
 from budgeteer._backend import backend
 from budgeteer._codes import DEFAULT_KIND, NO_TEXT, TEXT_ATTRIBUTES, TEXT_KEYS, TITLE_TYPE
+from budgeteer._deadline import LOOK_EVERY, Watch, watched
 from budgeteer._public import public
 from budgeteer.errors import InvalidArgumentError
 
@@ -254,22 +255,27 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
     return text
 
 
-def score_keys(chunks: Sequence[object]) -> bytes:
+def score_keys(chunks: Sequence[object], watch: Watch | None = None) -> bytes:
     """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
-    keys, others = backend.read_scores(tuple(chunks))
-    if others:
-        scores = memoryview(keys).cast("d")
-        for i in others:
-            score = field_of(chunks[i], "score")
+    items, keys = tuple(chunks), bytearray()
+    step = max(1, len(items)) if watch is None else LOOK_EVERY
+    for start in range(0, len(items), step):
+        if watch is not None:
+            watch()
+        found, others = backend.read_scores(items[start : start + step])
+        scores = memoryview(found).cast("d")
+        for place in others:
+            score = field_of(items[start + place], "score")
             if score is not None:
-                scores[i] = checked_number(score, "chunks[{}].score", i)
+                scores[place] = checked_number(score, "chunks[{}].score", start + place)
+        keys += found
     return bytes(keys)
 
 
-def finite_score_keys(chunks: Sequence[object]) -> bytes:
+def finite_score_keys(chunks: Sequence[object], watch: Watch | None = None) -> bytes:
     """Return the scores as `score_keys` does; refuse infinite ones, which cannot be scaled."""
-    keys = score_keys(chunks)
-    for i, score in enumerate(memoryview(keys).cast("d")):
+    keys = score_keys(chunks, watch)
+    for i, score in enumerate(watched(memoryview(keys).cast("d"), watch)):
         if math.isinf(score):
             raise InvalidArgumentError(
                 f"chunks[{i}].score must be finite under ranking='hybrid', not {score}"
@@ -291,10 +297,10 @@ def checked_number(number: Any, name: str, i: int) -> float:
     return _validate.number(name.format(i), number)
 
 
-def mtime_keys(chunks: Sequence[object]) -> bytes:
+def mtime_keys(chunks: Sequence[object], watch: Watch | None = None) -> bytes:
     """Return each chunk's modification time as float64, shape ``(n,)``; 0 stands for none."""
     keys = array("d", [0.0]) * len(chunks)
-    for i, chunk in enumerate(chunks):
+    for i, chunk in enumerate(watched(chunks, watch)):
         mtime = metadata_field(chunk, "mtime")
         if mtime is None and is_mapping(chunk):
             mtime = chunk.get("mtime")  # type: ignore[attr-defined]  # it is a mapping

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from budgeteer import _process, _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger, text_column
 from budgeteer._codes import HYBRID, STICKY
-from budgeteer._deadline import Watch, unwatched
+from budgeteer._deadline import Watch, unwatched, watching
 from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
@@ -148,13 +148,13 @@ class Call:
             return 0
         return chars
 
-    def keys(self) -> bytes | None:
+    def keys(self, watch: Watch | None = None) -> bytes | None:
         """Return the sort keys of the chunks other than their words."""
         if self.own is not None:
             return self.own
         needs, state = self.prepared.needs, self.state
         if needs.times:
-            return mtime_keys(self.items) if state is None else state.times()
+            return mtime_keys(self.items, watch) if state is None else state.times(watch)
         keys = None
         if needs.cosines:
             vectors = self.vectors
@@ -163,8 +163,8 @@ class Call:
             keys = self.cosines
         if needs.scores:
             if self.prepared.ranking.code == HYBRID:
-                return (keys or b"") + finite_score_keys(self.items)
-            return score_keys(self.items) if state is None else state.scores()
+                return (keys or b"") + finite_score_keys(self.items, watch)
+            return score_keys(self.items, watch) if state is None else state.scores(watch)
         return keys
 
     def packed(self, budget: int, watch: Watch | None = None) -> Any:
@@ -174,20 +174,20 @@ class Call:
         if prepared.is_citing:
             from budgeteer._pack.citation import citer  # imports JSON, which few packers need
 
-            cite = citer(items, prepared.counter)
+            cite = watching(citer(items, prepared.counter), watch)
         elif prepared.max_docs is not None:
             from budgeteer._pack.gate import gate_columns  # few packers need it
 
-            gate = gate_columns(items)
+            gate = gate_columns(items, watch)
         return prepared.plan.pack(
             self.query,
             items if self.state is None else self.state.index,
             budget,
-            keys=None if gate is not None else self.keys(),
+            keys=None if gate is not None else self.keys(watch),
             previous=self.links,
             template=self.template(),
             ask=prepared.ask,
-            tag=tagger(items),
+            tag=watching(tagger(items), watch),
             write=prepared.template._writer(items),
             cite=cite,
             gate=gate,
@@ -207,9 +207,12 @@ def begun(
     chunks: object,
     vectors: object = None,
     previous: object = None,
+    watch: Watch | None = None,
 ) -> Call:
     """
     Return a call whose arguments are checked.
+
+    *watch* is asked while the texts to embed are read.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type or shape.
@@ -220,7 +223,7 @@ def begun(
     items = _batch(chunks) if state is None else state.chunks
     found = None
     if prepared.needs.cosines:
-        found = Vectors(query, items, vectors, prepared.ranking.embedder)
+        found = Vectors(query, items, vectors, prepared.ranking.embedder, watch)
     elif vectors is not None:
         raise InvalidArgumentError(
             f"vectors must be None under {prepared.ranking.shown}, "

@@ -8,6 +8,7 @@ from typing import Any
 
 from budgeteer import _validate
 from budgeteer._chunk.chunk import checked_number, field_of, is_mapping
+from budgeteer._deadline import Watch, watched
 from budgeteer.errors import InvalidArgumentError
 
 GateColumns = tuple[tuple[str, ...], tuple[str, ...], bytes]
@@ -18,7 +19,7 @@ _TEXT_FIELDS = ("id", "content")
 _OPTIONAL_TEXT_FIELDS = ("kind", "authority", "title")
 
 
-def gate_columns(chunks: Sequence[Any]) -> GateColumns:
+def gate_columns(chunks: Sequence[Any], watch: Watch | None = None) -> GateColumns:
     """
     Return what the gate needs to know of *chunks*.
 
@@ -28,7 +29,7 @@ def gate_columns(chunks: Sequence[Any]) -> GateColumns:
     kinds = ["document"] * len(chunks)
     authorities = [""] * len(chunks)
     priorities = array("d", [0.0]) * len(chunks)
-    for i, chunk in enumerate(chunks):
+    for i, chunk in enumerate(watched(chunks, watch)):
         if isinstance(chunk, str):
             continue
         kind, authority, priority = _standing(chunk)

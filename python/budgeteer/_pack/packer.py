@@ -236,7 +236,7 @@ class Packer:
         releases: bool,
     ) -> Packing[Any]:
         """Pack, without telemetry."""
-        call = begun(prepared_of(self), query, chunks, vectors, previous)
+        call = begun(prepared_of(self), query, chunks, vectors, previous, watch)
         call.releases = releases
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
@@ -308,7 +308,7 @@ class Packer:
         watch: Watch,
     ) -> Packing[Any]:
         """Pack, without telemetry."""
-        call = begun(prepared_of(self), query, chunks, vectors, previous)
+        call = begun(prepared_of(self), query, chunks, vectors, previous, watch)
         limit = self._limit(max_tokens)
         if call.is_missing_vectors:
             embedder = call.prepared.ranking.embedder
@@ -385,17 +385,18 @@ class Packer:
         return raising(found) if is_raising else found
 
 
-def begin(packer: Packer, query: object, chunks: object) -> Call:
+def begin(packer: Packer, query: object, chunks: object, watch: Watch | None = None) -> Call:
     """
     Return a call of *packer*: the first of two steps, for packing into several budgets.
 
-    If the call is missing vectors, make it embed before the second step, `finish`.
+    If the call is missing vectors, make it embed before the second step, `finish`. *watch* is as
+    for that.
 
     Raises:
         InvalidArgumentError: *query* is not a str, or *chunks* is not a batch.
 
     """
-    return begun(prepared_of(packer), query, chunks)
+    return begun(prepared_of(packer), query, chunks, watch=watch)
 
 
 def finish(

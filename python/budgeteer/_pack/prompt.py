@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from budgeteer import _validate
 from budgeteer._chunk.chunk import tagger
 from budgeteer._codes import ASSEMBLED
+from budgeteer._deadline import Watch, watching
 from budgeteer._pack.template import answer_of
 
 if TYPE_CHECKING:
-    from budgeteer._deadline import Watch
     from budgeteer._pack.call import Call
     from budgeteer._pack.prepared import Prepared
 
@@ -83,7 +83,7 @@ class Prompted:
 
     def __post_init__(self) -> None:
         self.prepared = self.call.prepared
-        self.keys = self.call.keys()
+        self.keys = self.call.keys(self.watch)
 
     def pack(self) -> Any:
         """Return a backend's answer, with the final text in place of the plain one."""
@@ -182,7 +182,7 @@ class Prompted:
             room,
             keys=self.keys,
             ask=None if prepared.ask is None else self._ask,
-            tag=tagger(call.items),
+            tag=watching(tagger(call.items), self.watch),
             cite=(lambda _: extra) if extra else None,
             watch=self.watch,
             releases=call.releases,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from budgeteer._chunk.chunk import mtime_keys, score_keys
+from budgeteer._deadline import Watch
 
 T = TypeVar("T")
 
@@ -24,16 +25,16 @@ class State(Generic[T]):
     _ids: list[str | None] = field(default_factory=list)
     """The ids of the first chunks, as far as they are known."""
 
-    def scores(self) -> bytes:
+    def scores(self, watch: Watch | None = None) -> bytes:
         """Return the chunks' own scores, read once."""
         if "score" not in self._keys:
-            self._keys["score"] = score_keys(self.chunks)
+            self._keys["score"] = score_keys(self.chunks, watch)
         return self._keys["score"]
 
-    def times(self) -> bytes:
+    def times(self, watch: Watch | None = None) -> bytes:
         """Return the times of the chunks' last changes, read once."""
         if "time" not in self._keys:
-            self._keys["time"] = mtime_keys(self.chunks)
+            self._keys["time"] = mtime_keys(self.chunks, watch)
         return self._keys["time"]
 
     def ids(self) -> list[str | None]:

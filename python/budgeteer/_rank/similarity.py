@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from budgeteer import _process, _validate
 from budgeteer._backend import backend
 from budgeteer._chunk.chunk import known_field, label_of, refusal
-from budgeteer._deadline import Watch
+from budgeteer._deadline import Watch, watched
 from budgeteer._public import public
 from budgeteer.errors import EmbeddingError, InvalidArgumentError
 
@@ -209,7 +209,14 @@ class Vectors:
     the query, None if the caller gave its vector.
     """
 
-    def __init__(self, query: str, chunks: Sequence[object], given: object, embedder: Any) -> None:
+    def __init__(
+        self,
+        query: str,
+        chunks: Sequence[object],
+        given: object,
+        embedder: Any,
+        watch: Watch | None = None,
+    ) -> None:
         self.count = len(chunks)
         self.query: str | None = query
         self.texts: list[str] | None = None
@@ -234,7 +241,7 @@ class Vectors:
             self._vectors = chunk_vectors("vectors", given, self.count)
         else:
             self._names = (_QUERY, _CHUNKS)
-            self.texts = _texts(chunks)
+            self.texts = _texts(chunks, watch)
             self._chunks = chunks
 
     @property
@@ -357,11 +364,11 @@ def _answered(name: str, answer: object, count: int | None) -> Array:
     raise EmbeddingError(message)
 
 
-def _texts(chunks: Sequence[object]) -> list[str]:
+def _texts(chunks: Sequence[object], watch: Watch | None) -> list[str]:
     """Return the text to embed for each chunk: its title on a line of its own, and its text."""
     from budgeteer._reference._chunk.chunk import read  # either backend reads alike
 
-    texts, titles = read(chunks, True)
+    texts, titles = read(watched(chunks, watch), True)
     if isinstance(texts, int) or isinstance(titles, int):
         raise refusal(chunks, texts, titles)  # type: ignore[arg-type]
     return [

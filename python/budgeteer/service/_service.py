@@ -270,7 +270,7 @@ class RetrievalService(Unpickled):
                 chunks = self._components.reranked(plan.query, _merged(parts), deadline)
             finally:
                 is_over.set()
-            call = self._call(plan, parts, chunks)
+            call = self._call(plan, parts, chunks, request)
             self._components.embed(call, vector, deadline)
             return self._answer(plan, parts, call, request)
 
@@ -322,7 +322,7 @@ class RetrievalService(Unpickled):
                 is_over.set()
 
             is_much = len(chunks) >= _MANY_CHUNKS or plan.active.is_slow
-            call = await self._apart(is_much, lambda: self._call(plan, parts, chunks))
+            call = await self._apart(is_much, lambda: self._call(plan, parts, chunks, request))
             await self._components.aembed(call, vector, deadline)
             is_much = is_much or call.chars() >= _MANY_CHARS
             return await self._apart(is_much, lambda: self._answer(plan, parts, call, request))
@@ -454,11 +454,11 @@ class RetrievalService(Unpickled):
         answer: T = await in_thread(self._own_threads, work)
         return answer
 
-    def _call(self, plan: Plan, parts: Sequence[list[Any]], chunks: list[Any]) -> Call:
+    def _call(self, plan: Plan, parts: Any, chunks: list[Any], request: _Request) -> Call:
         """Return the call that packs *chunks*; *parts* are those of each retriever."""
         packer = plan.active.packer
         with self._blaming(packer, parts, chunks):
-            return begin(packer, plan.query, chunks)
+            return begin(packer, plan.query, chunks, request.watch)
 
     def _answer(
         self, plan: Plan, parts: Sequence[list[Any]], call: Call, request: _Request

@@ -17,6 +17,7 @@ from budgeteer import (
     Packer,
     PackingTimeoutError,
     Prompt,
+    presets,
 )
 from budgeteer.ranking import Embedding
 
@@ -141,6 +142,57 @@ def test_what_a_template_writes_is_counted_before_the_deadline(backend, template
     text = "".join(map(chr, range(0x4E00, 0x9000))) * 12
     with pytest.raises(PackingTimeoutError):
         Packer(10**9, ranking="input", template=template).pack(QUERY, [text], deadline=0.001)
+
+
+class Ready:
+    """An embedder that takes no time."""
+
+    def embed(self, texts):
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+class Told:
+    """A chunk of a type of the caller's, one field of which takes its time."""
+
+    text = "Green tea is mild."
+    title = "Tea"
+    metadata = None
+    score = 0.5
+
+
+def slow_chunks(name, read):
+    """Return chunks whose field *name* takes a tenth of a millisecond, and is noted in *read*."""
+
+    def field(_):
+        read.append(time.perf_counter())
+        time.sleep(1e-4)
+        return getattr(Told, name)
+
+    kind = type("Slowly", (Told,), {name: property(field)})
+    return [kind() for _ in range(8_000)]
+
+
+@pytest.mark.parametrize(
+    ("name", "packer"),
+    [
+        ("score", Packer(10**6, ranking="score")),
+        ("metadata", Packer(10**6, ranking="recency")),
+        ("metadata", Packer(10**6, ranking="input", template="tagged", dedupe=None)),
+        ("metadata", Packer(10**6, template=Prompt(len), ranking="recency")),
+        ("metadata", presets.context_gate(10**6)),
+        ("metadata", presets.agentic_rag(10**6)),
+        ("title", Packer(10**6, ranking=Embedding(Ready()))),
+    ],
+)
+def test_no_more_fields_are_read_after_the_deadline(backend, name, packer):
+    """Whatever is read of many chunks, in Python too, ends soon after the deadline."""
+    read = []
+    chunks = slow_chunks(name, read)
+    began = time.perf_counter()
+    with pytest.raises(PackingTimeoutError):
+        packer.pack(QUERY, chunks, deadline=0.2)
+    late = [at for at in read if at > began + 0.2]
+    assert len(late) <= 5 * 256  # five fields of the chunks between two looks
 
 
 @needs_native

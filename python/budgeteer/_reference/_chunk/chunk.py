@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ _MISSING = object()
 
 
 def read(
-    chunks: Sequence[Any], with_titles: bool
+    chunks: Iterable[Any], with_titles: bool
 ) -> tuple[list[str], list[str]] | tuple[int, int]:
     """Return texts and titles; or a code and the index of the first chunk that cannot be read."""
     texts: list[str] = []
