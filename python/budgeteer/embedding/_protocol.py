@@ -292,7 +292,9 @@ def _decoded(reply: Reply, max_bytes: int) -> bytes | Problem:
 
 def too_large(max_bytes: int, status: int) -> Problem:
     """Return the problem of an answer above *max_bytes*."""
-    return Problem(f"answered more than {max_bytes} bytes", False, status)
+    return Problem(
+        f"answered more than {max_bytes} bytes, all that max_response_bytes allows", False, status
+    )
 
 
 def _error_object(body: bytes) -> dict[str, Any]:

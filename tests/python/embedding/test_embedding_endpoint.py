@@ -180,8 +180,16 @@ FINAL = {
         "embeddings of 0 dimensions",
         200,
     ),
-    "huge": (server.huge, "answered more than 1000000 bytes", 200),
-    "a bomb": (server.bomb, "answered more than 1000000 bytes", 200),
+    "huge": (
+        server.huge,
+        "answered more than 1000000 bytes, all that max_response_bytes allows",
+        200,
+    ),
+    "a bomb": (
+        server.bomb,
+        "answered more than 1000000 bytes, all that max_response_bytes allows",
+        200,
+    ),
 }
 
 
