@@ -324,14 +324,6 @@ pub(super) unsafe fn bits<L: Lanes, const HIGH: bool>(
             out.push(bits);
         }
     }
-    clear_behind(folded.len(), out);
-}
-
-/// Clears the bits behind the first `length` ones.
-pub(super) fn clear_behind(length: usize, bits: &mut [u64]) {
-    if let (Some(last), 1..) = (bits.last_mut(), length % MAX_WIDTH) {
-        *last &= !(u64::MAX << (length % MAX_WIDTH));
-    }
 }
 
 /// Returns the keywords of `buckets` that stand at `at` as words and are not

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Method;
-use super::kernel::{ByteTable, MAX_WIDTH, clear_behind};
+use super::kernel::{ByteTable, MAX_WIDTH};
 use crate::text::letters::{DOT, DOTTED_I, SIGMA, Smalls, cases, small};
 use crate::text::{OTHER, Text, Unit};
 use crate::wide::with_widest;
@@ -457,7 +457,8 @@ fn beginning_of_word(codes: &[u32]) -> [u32; 3] {
 }
 
 /// Appends a bit for each byte of `folded`, 64 of them in each number: whether
-/// it has bits in `table`, or also whether it is 0x80 or more if `high`.
+/// it has bits in `table`, or also whether it is 0x80 or more if `high`. The bits
+/// behind the last byte mean nothing.
 pub(super) fn bits(
     method: Method,
     table: &ByteTable,
@@ -475,7 +476,6 @@ pub(super) fn bits(
                     block.iter().rev().fold(0, |set, &byte| set << 1 | u64::from(is_set(byte)));
                 out.push(set);
             }
-            clear_behind(folded.len(), out);
         }
         #[cfg(target_arch = "x86_64")]
         Method::Avx2 => super::avx2::bits(table, folded, high, out),
