@@ -387,6 +387,11 @@ impl Index {
     pub(crate) fn chars(&self, index: u32) -> usize {
         self.columns.chars[index as usize] as usize
     }
+
+    /// Removes what is no chunk: a damaged file's list may name any.
+    fn keep_known(&self, chunks: &mut Vec<u32>) {
+        chunks.retain(|&chunk| (chunk as usize) < self.len());
+    }
 }
 
 fn capped(count: usize) -> u32 {
@@ -418,6 +423,13 @@ mod tests {
         let index = Index::new(&Documents::new(&texts[..4])).extended(&Documents::new(&texts[..5]));
         assert_eq!(vec![4], sizes(&index.without(&[false, false, false, false, true])));
         assert_eq!(vec![1], sizes(&index.without(&[true, true, true, true, false])));
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_removed() {
+        let mut chunks = vec![0, 1, 2, 3, u32::MAX];
+        Index::new(&Documents::new(&["tea", "rye"])).keep_known(&mut chunks);
+        assert_eq!(vec![0, 1], chunks);
     }
 
     /// A chunk that is replaced is found by its new words alone, in whichever part

@@ -126,6 +126,19 @@ mod tests {
         }
     }
 
+    /// A gigabyte of them does not stay, whatever other tests take meanwhile.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn tables_that_are_dropped_take_no_memory() {
+        let size = || {
+            let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+            pages.split(' ').next().and_then(|pages| pages.parse::<u64>().ok()).expect("a number")
+        };
+        let before = size();
+        (0..256).for_each(|_| drop(Table::<u32>::new(1 << 20)));
+        assert!(size() < before + 3 * (1 << 16), "pages of 4 KiB");
+    }
+
     #[test]
     fn large_tables_are_whole_pages() {
         let layout = |length| {

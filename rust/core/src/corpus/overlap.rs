@@ -64,8 +64,7 @@ impl Index {
         }
         chunks.sort_unstable();
         chunks.dedup();
-        // A damaged file's list may name any chunk.
-        chunks.retain(|&chunk| (chunk as usize) < self.len());
+        self.keep_known(&mut chunks);
         Some(chunks)
     }
 }

@@ -256,7 +256,7 @@ impl Query<'_> {
         named.dedup();
         let mut chunks: Vec<u32> = named.iter().map(|(chunk, _)| *chunk).collect();
         chunks.dedup();
-        chunks.retain(|&chunk| (chunk as usize) < self.index.len());
+        self.index.keep_known(&mut chunks);
         let own = found.sums(self.index, norms).of(&chunks);
         let mut linked: Vec<Signal> = Vec::new();
         let mut scores = chunks.iter().zip(own).peekable();

@@ -413,4 +413,18 @@ mod tests {
             assert!((ln(x) - expected).abs() <= f64::EPSILON);
         }
     }
+
+    /// It is the reference's to the last bit: the hash is that of the reference.
+    #[test]
+    fn ln_is_that_of_the_reference() {
+        let powers = (0..40).map(|power| 2_f64.powi(power));
+        let beside = powers.flat_map(|power| {
+            (-40..=40).map(move |step| power * (1.0 + f64::from(step) * 2_f64.powi(-22)))
+        });
+        let many = std::iter::successors(Some(1.001_5), |x| Some(x * 1.001_5)).take(20_000);
+        let hash = beside.filter(|&x| x >= 1.0).chain(many).fold(0_u64, |hash, x| {
+            (hash.rotate_left(5) ^ ln(x).to_bits()).wrapping_mul(0x517c_c1b7_2722_0a95)
+        });
+        assert_eq!(0xb73a_5a99_4811_a30c, hash);
+    }
 }

@@ -293,3 +293,31 @@ impl Stems {
         (!self.stopwords.contains(word)).then_some(number)
     }
 }
+
+#[cfg(all(test, feature = "stemming"))]
+mod tests {
+    use super::*;
+
+    /// Words are found by their stems, whether or not it is known how the words of a
+    /// stem begin.
+    #[test]
+    fn stems_are_found_in_every_language() {
+        for (language, texts) in [
+            ("english", ["teas, pots", "teas, caf\u{e9} pots"]),
+            ("dutch", ["theeen, potten", "theeen, caf\u{e9} potten"]),
+        ] {
+            let bm25 = Bm25 { stemming: Stemming::of(language), ..Bm25::default() };
+            for text in texts {
+                let wanted = bm25.terms_of(text.into());
+                let count = u32::try_from(wanted.len()).expect("there are few");
+                let mut search = Search::new(wanted, &bm25);
+                let mut tally = Tally::new(count as usize);
+                search.count(text.into(), &mut tally);
+                let mut found = Vec::new();
+                let words = tally.drain(|term, count| found.push((term, count)));
+                assert_eq!(u64::from(count), words, "{text}");
+                assert_eq!((0..count).map(|term| (term, 1)).collect::<Vec<_>>(), found, "{text}");
+            }
+        }
+    }
+}

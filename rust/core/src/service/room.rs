@@ -110,3 +110,37 @@ impl<'a> Room<'a> {
         self.fitting >= self.at_most || (self.is_tight && (!self.is_skipping || is_below()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::Estimate;
+    use crate::ranking::Ranking;
+
+    fn page(texts: &[&str]) -> Vec<Chunk> {
+        texts.iter().map(|&text| Chunk::new(text)).collect()
+    }
+
+    /// The room of these words, where chunks are taken as they come.
+    fn room(words: usize) -> Room<'static> {
+        let packer = Packer::new(words).ranking(Ranking::Input);
+        Room::new(&Estimate::Words, words, &packer, false, 9)
+    }
+
+    #[test]
+    fn a_room_is_full_where_not_even_the_smallest_fits() {
+        let three_of = |words: &str| room(6).gains(&page(&["a b c", words]));
+        assert!(three_of("d e f g"), "three are left");
+        let mut room = room(5);
+        assert!(!room.gains(&page(&["", "a b c", "d e f"])), "two are left");
+        assert_eq!((Some(3), 2), (room.smallest, room.left));
+    }
+
+    #[test]
+    fn where_chunks_compete_a_number_of_them_is_read() {
+        let packer = Packer::new(9);
+        let mut room = Room::new(&Estimate::Words, 9, &packer, false, 5);
+        let gains = [2, 2, 1].map(|count| room.gains(&page(&["tea", "rye"][..count])));
+        assert_eq!([true, true, false], gains, "all but the first two are repeats");
+    }
+}

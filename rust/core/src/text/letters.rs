@@ -177,6 +177,21 @@ mod tests {
         assert_eq!([0x3C3, 0x3A3, 0x3C2], *cases(0x3C3));
     }
 
+    /// Digits and signs of a script without spaces are no letters of it, and its
+    /// marks only behind one.
+    #[test]
+    fn characters_are_folded_by_their_class() {
+        let fold = |code: char, before| fold_code(Classes::get(), code.into(), before);
+        for (letter, mark, digit, sign) in
+            [('ก', '\u{E31}', '๑', '฿'), ('က', '\u{102D}', '၁', '၊'), ('か', '\u{3099}', '²', '・')]
+        {
+            assert_eq!([UNSPACED, OTHER, b' '], [letter, digit, sign].map(|code| fold(code, b' ')));
+            let behind = [UNSPACED, OTHER, b'7', b' '];
+            assert_eq!([UNSPACED, OTHER, OTHER, b' '], behind.map(|before| fold(mark, before)));
+        }
+        assert_eq!([b'k', OTHER, b' '], ['\u{212A}', 'я', '—'].map(|code| fold(code, b' ')));
+    }
+
     /// No letter of a script without spaces has a case.
     #[test]
     fn unspaced_letters_are_small() {
