@@ -10,6 +10,9 @@ use crate::chunk::Batch;
 use crate::outcome::{Frame, Reason};
 use crate::plan::{Host, Overflow};
 
+/// The chunks after which a host may end the packing, however short they are.
+const LOOK_EVERY: usize = 1024;
+
 /// A chunk for the caller's function to write.
 enum Offered {
     /// What it wrote.
@@ -35,6 +38,9 @@ impl<B: Batch, H: Host> Packer<'_, B, H> {
         for (place, &index) in order.iter().enumerate() {
             if meter.available(self) > most {
                 return Ok(place);
+            }
+            if place % LOOK_EVERY == LOOK_EVERY - 1 {
+                self.host.work(0, |_| ())?;
             }
             if self.is_refused(index) {
                 continue;

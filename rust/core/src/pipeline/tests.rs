@@ -96,6 +96,17 @@ const CHANGES: [fn(&mut Plan); 8] = [
     |plan| plan.min_score = Some(MinScore::At(1.0)),
 ];
 
+/// However short chunks are, the host may end the packing after some of them.
+#[test]
+fn many_short_chunks_are_watched() {
+    let texts: Vec<String> = (0..5_000).map(|at| format!("{at}")).collect();
+    for plan in [exact(), estimate()] {
+        let mut host = Watching::default();
+        run(&plan.call(QUERY.into(), 20), &Documents::new(&texts), &mut host).unwrap();
+        assert_eq!(4, host.work.iter().filter(|&&cost| cost == 0).count());
+    }
+}
+
 /// Few chunks are looked at, and fewer are counted.
 #[test]
 fn few_are_looked_at() {
