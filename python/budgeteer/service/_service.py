@@ -454,7 +454,9 @@ class RetrievalService(Unpickled):
         answer: T = await in_thread(self._own_threads, work)
         return answer
 
-    def _call(self, plan: Plan, parts: Any, chunks: list[Any], request: _Request) -> Call:
+    def _call(
+        self, plan: Plan, parts: Sequence[list[Any]], chunks: list[Any], request: _Request
+    ) -> Call:
         """Return the call that packs *chunks*; *parts* are those of each retriever."""
         packer = plan.active.packer
         with self._blaming(packer, parts, chunks):
