@@ -16,7 +16,6 @@ Watch: TypeAlias = Callable[[], None]
 
 
 T = TypeVar("T")
-A = TypeVar("A")
 
 LOOK_EVERY = 256
 """The chunks of which something is read between two looks."""
@@ -36,22 +35,6 @@ def _watched(items: Iterable[T], watch: Watch) -> Iterator[T]:
         if i % LOOK_EVERY == 0:
             watch()
         yield item
-
-
-def watching(function: Callable[[A], T], watch: Watch | None) -> Callable[[A], T]:
-    """Return *function*, every 256th call of which asks *watch* before."""
-    if watch is None:
-        return function
-    calls = 0
-
-    def call(argument: A) -> T:
-        nonlocal calls
-        if calls % LOOK_EVERY == 0:
-            watch()
-        calls += 1
-        return function(argument)
-
-    return call
 
 
 class Deadline:

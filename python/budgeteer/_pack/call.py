@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from budgeteer import _process, _telemetry, _validate
 from budgeteer._chunk.chunk import finite_score_keys, mtime_keys, score_keys, tagger, text_column
 from budgeteer._codes import HYBRID, STICKY
-from budgeteer._deadline import Watch, unwatched, watching
+from budgeteer._deadline import Watch, unwatched
 from budgeteer._log import log
 from budgeteer._pack.options import ORDERS
 from budgeteer._pack.packing import Packing
@@ -174,7 +174,7 @@ class Call:
         if prepared.is_citing:
             from budgeteer._pack.citation import citer  # imports JSON, which few packers need
 
-            cite = watching(citer(items, prepared.counter), watch)
+            cite = citer(items, prepared.counter)
         elif prepared.max_docs is not None:
             from budgeteer._pack.gate import gate_columns  # few packers need it
 
@@ -187,7 +187,7 @@ class Call:
             previous=self.links,
             template=self.template(),
             ask=prepared.ask,
-            tag=watching(tagger(items), watch),
+            tag=tagger(items),
             write=prepared.template._writer(items),
             cite=cite,
             gate=gate,

@@ -389,8 +389,8 @@ def begin(packer: Packer, query: object, chunks: object, watch: Watch | None = N
     """
     Return a call of *packer*: the first of two steps, for packing into several budgets.
 
-    If the call is missing vectors, make it embed before the second step, `finish`. *watch* is as
-    for that.
+    If the call is missing vectors, make it embed before the second step, `finish`. *watch* is
+    asked while the texts to embed are read.
 
     Raises:
         InvalidArgumentError: *query* is not a str, or *chunks* is not a batch.

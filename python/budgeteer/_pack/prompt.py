@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from budgeteer import _validate
 from budgeteer._chunk.chunk import tagger
 from budgeteer._codes import ASSEMBLED
-from budgeteer._deadline import Watch, watching
 from budgeteer._pack.template import answer_of
 
 if TYPE_CHECKING:
+    from budgeteer._deadline import Watch
     from budgeteer._pack.call import Call
     from budgeteer._pack.prepared import Prepared
 
@@ -182,7 +182,7 @@ class Prompted:
             room,
             keys=self.keys,
             ask=None if prepared.ask is None else self._ask,
-            tag=watching(tagger(call.items), self.watch),
+            tag=tagger(call.items),
             cite=(lambda _: extra) if extra else None,
             watch=self.watch,
             releases=call.releases,

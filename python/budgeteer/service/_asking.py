@@ -35,7 +35,6 @@ PAGED_MAX = 100_000
 """The most chunks to read in pages, whatever fits, as texts may count 0 tokens."""
 
 _GRACE_SECONDS = 0.5  # in which cancelled tasks may clean up
-_LOOK_EVERY = 256
 _NAMES_MAX = 5
 
 
@@ -272,7 +271,7 @@ class Source:
         chunks: list[Any] = []
         for chunk in found:
             chunks.append(chunk)
-            if len(chunks) % _LOOK_EVERY == 0 and room.is_over:
+            if len(chunks) % _deadline.LOOK_EVERY == 0 and room.is_over:
                 break
         return chunks
 

@@ -269,6 +269,7 @@ impl<S: Strings> Host for Caller<'_, S> {
     }
 
     fn tag(&mut self, index: usize) -> PyResult<Tag> {
+        self.lock.look()?;
         Python::attach(|py| {
             if self.chunks.is_string(index) {
                 return Ok(Tag::of_text(index));
@@ -293,6 +294,7 @@ impl<S: Strings> Host for Caller<'_, S> {
     }
 
     fn cite(&mut self, index: usize) -> PyResult<u64> {
+        self.lock.look()?;
         let cite = self.cite.expect("the facade gives what is to be asked");
         Python::attach(|py| cite.bind(py).call1((index,))?.extract())
     }
