@@ -208,6 +208,7 @@ def test_an_interrupt_stops_a_call(endpoint, embedder, texts):
             if len(endpoint.questions) == len(texts):
                 break
             time.sleep(0.02)
+        time.sleep(0.1)  # until it waits: a signal just before does not end the wait
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         status = process.wait(30)
