@@ -211,6 +211,11 @@ def batch(name: str, value: object) -> Sequence[Any]:
             f"{name} must be a sequence, not {type_name(value)}: collect() it and give one column "
             f"of it, df.collect()['text'].to_list()"
         )
+    if hasattr(kind, "read_all"):  # a reader of Arrow, at its end once strings were looked for
+        raise InvalidArgumentError(
+            f"{name} must be a sequence, not {type_name(value)}: read it whole and give one column "
+            f"of it, pyarrow.table(reader)['text']"
+        )
     if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
         return _column(name, value)
     return list(iterable(name, value))
@@ -221,8 +226,11 @@ def _column_of(frame: Any) -> str:
     names = [*getattr(frame, "column_names", frame.columns)]
     known = [name for name in ("text", "content", "page_content") if name in names]
     shown_name = repr((known or names or ["text"])[0])[:80]
-    is_arrow = hasattr(type(frame), "to_pylist")
-    return f"one column of it, df[{shown_name}].{'to_pylist' if is_arrow else 'to_list'}()"
+    kind = type(frame)
+    if hasattr(kind, "fetchall"):  # a relation of DuckDB, whose columns are relations
+        return f"one column of it, [row[0] for row in df[{shown_name}].fetchall()]"
+    method = "to_pylist" if hasattr(kind, "to_pylist") else "to_list"
+    return f"one column of it, df[{shown_name}].{method}()"
 
 
 def _column(name: str, column: Any) -> Sequence[Any]:

@@ -1,5 +1,6 @@
 """What is a batch of chunks: columns of pandas, Polars and Arrow are; frames and sets are not."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -46,6 +47,10 @@ FRAMES = {
     "pandas, no text": (pd.DataFrame({"body": TEXTS}), "df['body'].to_list()"),
     "polars": (pl.DataFrame(DATA), "df['text'].to_list()"),
     "polars, lazy": (pl.LazyFrame(DATA), "df.collect()['text'].to_list()"),
+    "duckdb": (
+        duckdb.from_arrow(pa.table(DATA)),
+        "[row[0] for row in df['text'].fetchall()]",
+    ),
     "arrow": (pa.table(DATA), "df['text'].to_pylist()"),
     "arrow batch": (pa.record_batch(DATA), "df['text'].to_pylist()"),
 }
@@ -81,6 +86,19 @@ def test_a_frame_is_refused_with_the_line_that_works(backend, frame, line):
 
     assert str(raised.value).endswith(line)
     texts = eval(line, {"df": frame})
+    assert Packer(100).pack("tea", TEXTS).text == Packer(100).pack("tea", texts).text
+
+
+@pytest.mark.parametrize(
+    "call", [Packer(100).pack, lambda _, chunks: Corpus(chunks)], ids=["pack", "Corpus"]
+)
+def test_a_reader_of_a_table_is_refused(backend, call):
+    """It gives its rows once: whoever looked for texts in them would leave none for a list."""
+    with pytest.raises(InvalidArgumentError, match=r"not RecordBatchReader: read it ") as raised:
+        call("tea", pa.table(DATA).to_reader())
+
+    line = str(raised.value).rpartition("of it, ")[2]
+    texts = eval(line, {"pyarrow": pa, "reader": pa.table(DATA).to_reader()})
     assert Packer(100).pack("tea", TEXTS).text == Packer(100).pack("tea", texts).text
 
 
