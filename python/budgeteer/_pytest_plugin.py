@@ -40,10 +40,10 @@ class _Report:
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Note each check of a test in its properties, which travel with its reports."""
-        from budgeteer.testing._fits import observer
+        from budgeteer.testing import _fits
 
         checks: list[tuple[int, int]] = []
-        observer.set(lambda tokens, limit: checks.append((tokens, limit)))
+        _fits.observer = lambda tokens, limit: checks.append((tokens, limit))
         item.user_properties.append((_NAME, checks))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from budgeteer import Allocation, FittedOutput, Packing, TokenCounter, _validate, get_counter
@@ -12,8 +11,8 @@ from budgeteer._messages.messages import has_system
 from budgeteer.errors import InvalidArgumentError
 from budgeteer.window import ModelLimits, count_messages, count_tools
 
-observer: ContextVar[Callable[[int, int], None] | None] = ContextVar("observer", default=None)
-"""What is told of each check in a test: the tokens and the limit."""
+observer: Callable[[int, int], None] | None = None
+"""What is told of each check in a test, in whatever thread: the tokens and the limit."""
 
 
 def assert_fits(
@@ -52,9 +51,8 @@ def assert_fits(
     """
     limit = _validate.tokens("limit", limit)
     what, tokens = _counted(fitted, counter)
-    tell = observer.get()
-    if tell is not None:
-        tell(int(tokens), limit)  # workers of pytest-xdist send no subclass of int
+    if observer is not None:
+        observer(int(tokens), limit)  # workers of pytest-xdist send no subclass of int
     if tokens > limit:
         raise AssertionError(
             f"{what} {_tokens(tokens)} under {_name(counter)}, {tokens - limit:,} above the limit "

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from contextvars import copy_context
 
 import pytest
 from hypothesis import given, reject
@@ -17,7 +16,7 @@ from budgeteer import (
     get_counter,
     pack,
 )
-from budgeteer.testing import assert_fits, chunks, conversation, strategies
+from budgeteer.testing import _fits, assert_fits, chunks, conversation, strategies
 from budgeteer.window import count_messages, trim_messages
 
 pytest_plugins = ["pytester"]
@@ -151,6 +150,7 @@ def _alone(monkeypatch):
 
 
 TESTS = """
+from concurrent.futures import ThreadPoolExecutor
 from budgeteer.testing import assert_fits
 
 def test_full():
@@ -162,6 +162,10 @@ def test_over():
 
 def test_room():
     assert_fits("a", "words", 4)
+
+def test_thread():
+    with ThreadPoolExecutor() as pool:
+        pool.submit(assert_fits, "a", "words", 10).result()
 
 def test_messages():
     assert_fits([{"role": "user", "content": "tea"}], "words", 40)
@@ -185,18 +189,20 @@ def test_the_report(pytester, workers):
             "100.0%  3 of 3 tokens  test_the_report.py::test_full, the fullest of 2 checks",
             " 25.0%  1 of 4 tokens  test_the_report.py::test_room",
             " 20.0%  8 of 40 tokens  test_the_report.py::test_messages",
+            " 10.0%  1 of 10 tokens  test_the_report.py::test_thread",
         ]
     )
-    ran.assert_outcomes(passed=4, failed=1)
+    ran.assert_outcomes(passed=5, failed=1)
     assert "test_none" not in ran.stdout.str()
 
 
-def test_the_report_of_one_process(pytester):
+def test_the_report_of_one_process(pytester, monkeypatch):
     """Without workers the report is the same, with the fullest twenty tests at most."""
     many = "".join(f"def test_{i}(): assert_fits('a', 'words', {i + 1})\n" for i in range(25))
     pytester.makepyfile(f"from budgeteer.testing import assert_fits\n{many}")
+    monkeypatch.setattr(_fits, "observer", None)  # put back what observes this test
     arguments = ("--budget-report", "-n", "0", *PLUGIN)
-    ran = copy_context().run(pytester.runpytest_inprocess, *arguments)
+    ran = pytester.runpytest_inprocess(*arguments)
 
     ran.assert_outcomes(passed=25)
     ran.stdout.fnmatch_lines(
@@ -207,7 +213,7 @@ def test_the_report_of_one_process(pytester):
         ]
     )
     pytester.makepyfile("def test_none(): pass")
-    ran = copy_context().run(pytester.runpytest_inprocess, *arguments)
+    ran = pytester.runpytest_inprocess(*arguments)
     ran.stdout.fnmatch_lines(["No test called budgeteer.testing.assert_fits."])
 
 
