@@ -100,7 +100,7 @@ def chunk_lists(
     *, max_chunks: int = 20, max_size: int = 12
 ) -> st.SearchStrategy[list[str | dict[str, Any] | Chunk]]:
     """
-    Return a strategy of lists of chunks, the first of which may come again at the end.
+    Return a strategy of up to *max_chunks* chunks, the first of which may come again at the end.
 
     Examples:
         >>> from hypothesis import find
@@ -109,8 +109,9 @@ def chunk_lists(
         ['', '']
 
     """
-    each = st.lists(chunks(max_size=max_size), max_size=max(0, max_chunks - 2))
-    return st.builds(lambda made, again: made + made[:again], each, st.integers(0, 2))
+    each = st.lists(chunks(max_size=max_size), max_size=max_chunks)
+    again = st.integers(0, 2)
+    return st.builds(lambda made, again: (made + made[:again])[:max_chunks], each, again)
 
 
 def packer_options() -> st.SearchStrategy[dict[str, Any]]:
@@ -141,6 +142,8 @@ def packer_options() -> st.SearchStrategy[dict[str, Any]]:
 def conversations(*, max_messages: int = 12) -> st.SearchStrategy[list[dict[str, Any]]]:
     """
     Return a strategy of chats in OpenAI's shape, in which each call has its result.
+
+    They have up to *max_messages* messages.
 
     Examples:
         >>> from hypothesis import find
@@ -176,5 +179,15 @@ def conversations(*, max_messages: int = 12) -> st.SearchStrategy[list[dict[str,
     system: st.SearchStrategy[list[dict[str, Any]]] = st.one_of(
         st.just([]), texts().map(lambda text: [{"role": "system", "content": text}])
     )
-    turns = st.lists(st.one_of(said, said, call), max_size=max(0, max_messages // 2))
-    return st.tuples(system, turns).map(lambda made: sum(made[1], [*made[0]]))
+    turns = st.lists(st.one_of(said, said, call), max_size=max_messages)
+    return st.tuples(system, turns).map(lambda made: _up_to(max_messages, [made[0], *made[1]]))
+
+
+def _up_to(most: int, turns: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the messages of the first turns, whole, that are *most* together."""
+    made: list[dict[str, Any]] = []
+    for turn in turns:
+        if len(made) + len(turn) > most:
+            break
+        made += turn
+    return made

@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import find, given, reject, settings
+from hypothesis.errors import NoSuchExample
 
 from budgeteer import (
     BudgetExhaustedError,
@@ -137,6 +138,18 @@ def test_strategies_of_conversations(made):
     except BudgetExhaustedError:
         reject()
     assert_fits(trimmed, "gpt-4o", 200)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+def test_strategies_go_as_far_as_they_are_told(most):
+    """Lists and chats of so many are made, and none of more."""
+    for made in (
+        strategies.chunk_lists(max_chunks=most, max_size=1),
+        strategies.conversations(max_messages=most),
+    ):
+        find(made, lambda found: len(found) == most)
+        with pytest.raises(NoSuchExample):
+            find(made, lambda found: len(found) > most, settings=settings(max_examples=50))
 
 
 PLUGIN = ("-p", "no:budgeteer", "-p", "budgeteer._pytest_plugin", "-p", "xdist")
