@@ -213,8 +213,8 @@ def batch(name: str, value: object) -> Sequence[Any]:
         )
     if hasattr(kind, "read_all"):  # a reader of Arrow, at its end once strings were looked for
         raise InvalidArgumentError(
-            f"{name} must be a sequence, not {type_name(value)}: read it whole and give one column "
-            f"of it, pyarrow.table(reader)['text']"
+            f"{name} must be a sequence, not {type_name(value)}: read it whole and give a "
+            f"column of it, pyarrow.table(reader)['text']"
         )
     if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
         return _column(name, value)
