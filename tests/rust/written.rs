@@ -175,6 +175,16 @@ fn a_prompt_may_have_no_room() {
     );
 }
 
+/// Without text there are 0 tokens, whatever a counter says of it, with chunks and without.
+#[test]
+fn an_empty_prompt_has_no_tokens() {
+    for budget in [2, 40] {
+        let packer = Packer::new(budget).counter(|_: &str| 3);
+        let packing = packer.prompt(|_| String::new()).pack("tea", &["Tea.", "Rye."]).unwrap();
+        assert_eq!(("", 0), (&*packing.text, packing.total_tokens));
+    }
+}
+
 /// What Python refuses is refused.
 #[test]
 fn refusals() {

@@ -160,7 +160,9 @@ class Prompted:
             assert prompt is not None  # noqa: S101 - callers have asked
             chunks = [items[i] for i in memoryview(kept).cast("I")]
             text = answer_of(prompt.render, chunks, "render", f"{len(chunks)} chunks")
-            self.made[kept] = text, self.prepared.counter._count_chunk(text, ASSEMBLED)
+            # Without text there are 0 tokens, whatever a counter says of it.
+            total = self.prepared.counter._count_chunk(text, ASSEMBLED) if text else 0
+            self.made[kept] = text, total
         return self.made[kept]
 
     def _nothing(self) -> Any:

@@ -238,6 +238,16 @@ def test_no_room_for_the_prompt(name):
 
 
 @on_both
+@pytest.mark.parametrize("budget", [2, 40])
+def test_an_empty_prompt_has_no_tokens(name, budget):
+    """Without text there are 0 tokens, whatever a counter says of it."""
+    with using(name):
+        prompt = Prompt(lambda _: "")
+        packing = pack("tea", ["tea", "rye"], budget, counter=lambda _: 3, template=prompt)
+    assert ("", 0) == (packing.text, packing.total_tokens)
+
+
+@on_both
 def test_without_chunks(name):
     """The prompt is sent without a chunk too, if it is within the budget."""
     with using(name):

@@ -251,7 +251,8 @@ where
             return *total;
         }
         let text = (self.render)(kept);
-        let total = self.packer.count(&text) as u64;
+        // Without text there are 0 tokens, whatever a counter says of it.
+        let total = if text.is_empty() { 0 } else { self.packer.count(&text) as u64 };
         self.made.insert(kept.to_vec(), (text, total));
         total
     }
