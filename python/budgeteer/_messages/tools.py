@@ -122,7 +122,14 @@ def _type(where: str, schema: Any, indent: int, depth: int) -> str:
         return " | ".join(as_json(where, value) for value in schema["enum"])
     kind = schema.get("type")
     if isinstance(kind, (list, tuple)):
-        return " | ".join(_type(where, {**schema, "type": one}, indent, depth + 1) for one in kind)
+        # Each once: repeated types within one another would double the text at each level.
+        once = {one if isinstance(one, str) else i: one for i, one in enumerate(kind)}
+        return " | ".join(
+            as_json(where, typed)
+            if isinstance(typed["type"], (list, tuple))
+            else _type(where, typed, indent, depth + 1)
+            for typed in ({**schema, "type": one} for one in once.values())
+        )
     if kind == "array":
         items = schema.get("items")
         return f"{_type(where, items, indent, depth + 1)}[]" if _says_something(items) else "any[]"

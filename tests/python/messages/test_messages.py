@@ -497,6 +497,18 @@ def test_refused_messages(messages, message):
     assert message in str(caught.value)
 
 
+def test_repeated_types_of_a_schema_are_shown_once():
+    """Each repetition would double the text, at each of a hundred levels; a list is no type."""
+    schema = {"type": "string"}
+    for _ in range(45):
+        schema = {"type": ["array", "null", "array"], "items": schema}
+    listed = {"type": [["array", "array"]], "items": {"type": "string"}}
+    tool = {"name": "a", "parameters": {"properties": {"b": schema, "c": listed}}}
+    shown = render_tools("tools", [tool]).splitlines()
+    assert f"b?: string{'[] | null' * 45}," in shown
+    assert """c?: {"type": ["array", "array"], "items": {"type": "string"}},""" in shown
+
+
 def test_results_in_results_are_nested_to_a_bound():
     """A hundred are read, as in Rust; one more is an error, not the end of the stack."""
 

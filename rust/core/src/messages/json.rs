@@ -503,6 +503,19 @@ mod tests {
         }
     }
 
+    /// Each repetition would double the text at each level. A list is no type.
+    #[test]
+    fn repeated_types_of_a_schema_are_shown_once() {
+        let put = |inner| json!({"type": ["array", "null", "array"], "items": inner});
+        let schema = around(45, json!({"type": "string"}), put);
+        let listed = json!({"type": [["array", "array"]]});
+        let properties = json!({"properties": {"b": schema, "c": listed}});
+        let tool = Tool::new("a").parameters(&properties).unwrap_or_else(|error| panic!("{error}"));
+        let nested = format!("b?: string{},\n", "[] | null".repeat(45));
+        let shown = nested + r#"c?: {"type": ["array", "array"]},"#;
+        assert_eq!(format!("type a = (_: {{\n{shown}\n}}) => any;\n"), tool.to_string());
+    }
+
     #[test]
     fn typed_messages_are_written_as_openai_takes_them() {
         let call = crate::messages::ToolCall::new("a", "look", "{}");

@@ -1,6 +1,8 @@
 //! Tools as JSON, in the shapes of the APIs of OpenAI and Anthropic, and their
 //! schemas as TypeScript.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::values::{DEEPEST, deeper, is_true, object, string, to_text};
@@ -134,9 +136,12 @@ fn render_type(
         return Ok(values?.join(" | "));
     }
     let stated = kind.or_else(|| fields.get("type"));
-    if let Some(Value::Array(kinds)) = stated {
-        let kinds = kinds.iter().map(|kind| render_type(schema, Some(kind), indent, depth + 1));
-        return Ok(kinds.collect::<Result<Vec<_>, _>>()?.join(" | "));
+    if let (None, Some(Value::Array(kinds))) = (kind, stated) {
+        // Each once: repeated types within one another would double the text at each level.
+        let mut seen = HashSet::new();
+        let once = kinds.iter().filter(|kind| kind.as_str().is_none_or(|name| seen.insert(name)));
+        let shown = once.map(|kind| render_type(schema, Some(kind), indent, depth + 1));
+        return Ok(shown.collect::<Result<Vec<_>, _>>()?.join(" | "));
     }
     match stated.and_then(Value::as_str) {
         Some("array") => match fields.get("items").filter(|items| is_true(items)) {
