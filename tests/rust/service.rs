@@ -354,9 +354,12 @@ fn given_json_when_reading_settings_then_the_spellings_of_the_document_are_taken
         (json!({"llm": {"modle": "gpt-4"}}), "llm.modle is not a known key; known are \"model\","),
         (json!({"llm": 3}), "llm must be an object"),
         (json!([1]), "the settings must be an object"),
-        (json!({"llm": {"context_window": -1}}), "llm.context_window must be a natural number"),
+        (
+            json!({"llm": {"context_window": -1}}),
+            "llm.context_window must be a natural number, not -1",
+        ),
         (json!({"max_context_window": 0}), "max_context_window must be at least 1, not 0"),
-        (json!({"model": 3}), "model must be a string"),
+        (json!({"model": 3}), "model must be a string, not 3"),
         (json!({"model": ""}), "model must not be empty"),
         (
             json!({"llm": {"context_window": 9, "context_window_size": 9}}),
@@ -396,6 +399,11 @@ fn given_the_environment_when_reading_settings_then_they_are_those_of_the_proces
     assert!(child.status.success() && said.contains("1 passed"), "{said}");
     for (variable, value, message) in [
         ("APP_CONTEXT_WINDOW", "4k", "APP_CONTEXT_WINDOW must be a whole number, not \"4k\""),
+        (
+            "APP_MAX_OUTPUT_TOKENS",
+            "99999999999999999999",
+            "APP_MAX_OUTPUT_TOKENS must be at most 18446744073709551615, not 99999999999999999999",
+        ),
         ("APP_CONTEXT_WINDOW_SIZE", "0", "APP_CONTEXT_WINDOW_SIZE must be at least 1, not 0"),
         ("APP_COUNTER", "nope", "APP_COUNTER must be one of"),
     ] {

@@ -2,6 +2,7 @@
 //! its answer.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::sync::Arc;
 
 use crate::count::{Native, TokenCounter};
@@ -154,9 +155,13 @@ impl LlmSettings {
         };
         let tokens = |spellings: &[&str], minimum: usize| -> Result<Option<usize>, Error> {
             let Some((name, value)) = find(spellings)? else { return Ok(None) };
-            let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse());
-            match number {
-                Some(Ok(number)) => at_least(&name, number, minimum).map(Some),
+            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+            match value.parse() {
+                Ok(number) if is_number => at_least(&name, number, minimum).map(Some),
+                Err(error) if is_number && *error.kind() == IntErrorKind::PosOverflow => {
+                    let most = format!("at most {}", usize::MAX);
+                    Err(Error::limit(&name, most, format!("{value:.80}")))
+                }
                 _ => Err(Error::limit(&name, "a whole number", format!("{value:.80?}"))),
             }
         };
@@ -228,13 +233,14 @@ impl LlmSettings {
             let Some((key, value)) = find(spellings)? else { return Ok(None) };
             match value.as_str() {
                 Some(text) => Ok(Some((key, text))),
-                None => Err(Error::shape(format!("{key} must be a string"))),
+                None => Err(Error::limit(&key, "a string", format!("{:.80}", value.to_string()))),
             }
         };
         let tokens = |spellings: &[&'static str], minimum: usize| -> Result<Option<usize>, Error> {
             let Some((key, value)) = find(spellings)? else { return Ok(None) };
             let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-            let wrong = || Error::shape(format!("{key} must be a natural number"));
+            let wrong =
+                || Error::limit(&key, "a natural number", format!("{:.80}", value.to_string()));
             at_least(&key, number.ok_or_else(wrong)?, minimum).map(Some)
         };
         let mut settings = Self {
