@@ -15,7 +15,8 @@ use budgeteer::service::{
 };
 use budgeteer::window::{ModelLimits, count_messages, model_limits};
 use budgeteer::{
-    Chunk, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason, TokenCounter,
+    Chunk, Dedupe, Encoding, ErrorKind, Estimate, Message, Overflow, Packer, Ranking, Reason,
+    TokenCounter,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -334,6 +335,34 @@ fn given_a_builder_that_repeats_the_context_when_retrieving_then_half_of_the_bud
     assert!(in_window(&result, &Encoding::Cl100k));
     let (budget, retrieved) = (result.tokens.budget, result.tokens.retrieved);
     assert!(budget / 3 < retrieved && retrieved < budget / 2, "{retrieved} of {budget}");
+}
+
+/// A packing that is too large is made smaller by what it is too large by, or by
+/// its share; from the fifth on by half as well.
+#[test]
+fn given_messages_that_stay_too_large_when_retrieving_then_the_context_shrinks_ever_faster() {
+    let words = |text: &str| text.split_whitespace().count();
+    let kept_by = |builder: fn(&str, usize) -> String| {
+        let around = count_messages(&[Message::user("")], &words, None);
+        let settings = LlmSettings::default().context_window(around + 200).max_output_tokens(0);
+        let retriever = Fake::new(vec![Chunk::new("tea"); 400]);
+        let service = RetrievalService::new(retriever, settings.counter(words))
+            .unwrap()
+            .packer(Packer::new(1_000).counter(words).dedupe(Dedupe::Off))
+            .message_builder(move |_, context, _| {
+                vec![Message::user(builder(context, context.split_whitespace().count()))]
+            });
+        kept(&service.retrieve("q").unwrap()).len()
+    };
+    assert_eq!(200, kept_by(|context, _| context.to_owned()));
+    // 199, as one word counts twice; then 199 * 199 / (199 + 198).
+    assert_eq!(99, kept_by(|context, _| [context, context].join(" ")));
+    // One too many but for 30 and fewer: 200, 199, 198, 197, 196; 195 / 2, 96 / 2, 47 / 2.
+    let padded = |context: &str, count: usize| match count {
+        ..=30 => context.to_owned(),
+        _ => "tea ".repeat(201),
+    };
+    assert_eq!(23, kept_by(padded));
 }
 
 /// Settings are read from JSON under the document's names too.

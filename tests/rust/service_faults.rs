@@ -474,6 +474,20 @@ fn given_files_when_they_change_then_they_are_read_again_on_demand() {
     assert_eq!(4, ids().len());
 }
 
+/// The time of a file may be before 1970.
+#[test]
+fn given_an_old_file_when_reading_a_folder_then_its_time_is_negative() {
+    let folder = std::env::temp_dir().join(format!("budgeteer-old-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.md"), "Tea.").unwrap();
+    let file = std::fs::File::options().write(true).open(folder.join("a.md")).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH - Duration::from_secs(3_600)).unwrap();
+    let found = FolderRetriever::new(&folder).unwrap().retrieve("", 9).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    assert_eq!("-3600", found[0].mtime.to_string());
+}
+
 /// The metadata of a line sets the fields of the chunk.
 #[test]
 fn given_metadata_when_reading_lines_then_the_fields_are_those_of_the_chunk() {

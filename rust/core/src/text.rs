@@ -484,6 +484,21 @@ fn byte_offset(bytes: &[u8], from: usize, chars: usize) -> usize {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_low_surrogate_begins_no_pair() {
+        for (units, expected) in [
+            ([0xDC00, 0xDC01], "\u{FFFD}\u{FFFD}"),
+            ([0xD800, 0xD801], "\u{FFFD}\u{FFFD}"),
+            ([0xD800, 0xDC00], "\u{10000}"),
+            ([0xDBFF, 0xDFFF], "\u{10FFFF}"),
+            ([0xDFFF, 0xDBFF], "\u{FFFD}\u{FFFD}"),
+        ] {
+            let mut out = Vec::new();
+            write_scalar_units::<u16>(&units, &mut out);
+            assert_eq!(expected.as_bytes(), out, "{units:x?}");
+        }
+    }
+
     const SAMPLE: &str = "K\u{212A}elvin ~\u{85}naïve\u{3000}日本 🦀\u{1c}x";
 
     fn folded(text: Text<'_>) -> Vec<u8> {

@@ -465,6 +465,29 @@ mod tests {
         Tool::new("a").parameters(&json!({"type": "object", "properties": {"x": schema}})).map(drop)
     }
 
+    #[test]
+    fn nothing_is_no_call() {
+        let calls = [json!(null), json!([]), json!([1, 2]), json!({"name": "a"})];
+        assert_eq!([0, 0, 2, 1], calls.each_ref().map(calls_in));
+    }
+
+    #[test]
+    fn only_results_that_do_not_stay_are_taken_out() {
+        let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id});
+        let text = json!({"type": "text", "text": "tea"});
+        let user = |parts: &[&Value]| json!({"role": "user", "content": parts});
+        let (a, b) = (&result("a"), &result("b"));
+        let whole = user(&[a, &text, b]);
+        assert_eq!(Some(user(&[a, &text])), without_results(&whole, &[true, false]));
+        assert_eq!(Some(user(&[&text, b])), without_results(&whole, &[false, true]));
+        assert_eq!(Some(user(&[&text])), without_results(&whole, &[false, false]));
+        assert_eq!(Some(whole.clone()), without_results(&whole, &[true, true]));
+        assert_eq!(None, without_results(&user(&[a]), &[false]));
+        let tool = json!({"role": "tool", "content": [text]});
+        assert_eq!(None, without_results(&tool, &[false]));
+        assert_eq!(Some(tool.clone()), without_results(&tool, &[true]));
+    }
+
     /// What is nested up to the bound is read; what is deeper is an error.
     #[test]
     fn nesting_is_bounded() {

@@ -397,3 +397,49 @@ fn end_of_chars(text: &[u8], count: usize) -> usize {
     let mut starts = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, 0x80..0xC0));
     starts.nth(count).map_or(text.len(), |(at, _)| at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_place_before_it() {
+        for text in [
+            "a.c:3:5: error: x",
+            "tea\na.c:3:5: error: x",
+            "\na: fatal error: x\n",
+            "a.cs(3,5): error CS1: x",
+            "a.cs(3): error: x",
+            "tea: error\na: error: x",
+        ] {
+            assert!(has_place_of_error(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            "see a.c:3:5: error: x",
+            "\ta.c:3:5: error: x",
+            ": error: x",
+            "\n: error: x",
+            "tea\n: error: x",
+            "a.c:3: error x",
+            "a.cs(3): errors",
+            "a.c:3: errors: x",
+            "a.c:3: error",
+            "a.c:3:error: x",
+        ] {
+            assert!(!has_place_of_error(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_or_a_level_stands_in_the_first_characters() {
+        let far = |before: &str, count: usize, what: &str| {
+            is_line_of_log([&before.repeat(count), what].concat().as_bytes())
+        };
+        assert_eq!([true, false], [60, 61].map(|count| far(" ", count, "INFO")));
+        assert_eq!([true, false], [59, 60].map(|count| far(" ", count, "12:30")));
+        assert_eq!([true, false], [60, 61].map(|count| far("\u{8336}", count, "INFO")));
+        assert_eq!([true, false], [59, 60].map(|count| far("\u{8336}", count, "12:30")));
+        assert!(!is_line_of_log(b"1:30 and 12:3") && !is_line_of_log(b"INFORMED"));
+    }
+}

@@ -105,6 +105,17 @@ mod tests {
     }
 
     #[test]
+    fn first_lines_of_wide_units_are_as_long() {
+        for (length, expected) in [(MAX_CHARS, MAX_CHARS), (MAX_CHARS + 1, 0)] {
+            let mut units = vec![0x8336_u16; length];
+            units.extend([u16::from(b'\n'), 0x8336]);
+            assert_eq!(expected, heading(Text::Ucs2(&units), Text::EMPTY).units());
+            let units: Vec<u32> = units.into_iter().map(u32::from).collect();
+            assert_eq!(expected, heading(Text::Ucs4(&units), Text::EMPTY).units());
+        }
+    }
+
+    #[test]
     fn words_in_parentheses_at_the_end_are_left_out() {
         for (title, expected) in [
             ("Paris (Texas)", "Paris "),

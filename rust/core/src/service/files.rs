@@ -317,8 +317,8 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
         Some(Value::Number(number)) => Some(id_of(number, as_written("id"))),
         _ => text("id")?.map(str::to_owned),
     };
-    if let Some(score) = given("score") {
-        chunk.score = Some(score.as_f64().ok_or("score must be a number")?);
+    if given("score").is_some_and(|score| score.as_f64().is_none()) {
+        return Err("score must be a number".into());
     }
     let metadata = given("metadata");
     if metadata.is_some_and(|metadata| !metadata.is_object()) {
@@ -328,7 +328,7 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
         return Ok(chunk);
     };
     let said = of_metadata(&said).ok_or("metadata must be JSON")?;
-    let Chunk { text, mut title, mut id, source, score, .. } = chunk;
+    let Chunk { text, mut title, mut id, source, .. } = chunk;
     if title.is_empty()
         && let Some(Value::String(inner)) = metadata.and_then(|metadata| metadata.get("title"))
     {
@@ -337,7 +337,7 @@ fn json_chunk(line: &str, name: &str) -> Result<Chunk, String> {
     if id.as_ref().is_none_or(String::is_empty) {
         id = said.id.clone().or(id);
     }
-    Ok(Chunk { text, title, id, source, score, ..said })
+    Ok(Chunk { text, title, id, source, ..said })
 }
 
 /// Returns the metadata of an object with what the object itself has of

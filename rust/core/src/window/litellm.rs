@@ -98,3 +98,36 @@ fn window(provider: Option<&str>, known: u64, output: Option<u64>) -> u64 {
         _ => known,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_tokens_is_a_number_or_its_digits() {
+        for (value, expected) in [
+            (json!({}), Ok(None)),
+            (json!({"max_tokens": null}), Ok(None)),
+            (json!({"max_tokens": 4096}), Ok(Some(4_096))),
+            (json!({"max_tokens": "4096"}), Ok(Some(4_096))),
+            (json!({"max_tokens": MAX}), Ok(Some(MAX))),
+            (json!({"max_tokens": "0".repeat(DIGITS - 1)}), Ok(Some(0))),
+        ] {
+            assert_eq!(expected, tokens(&value, "max_tokens"));
+        }
+        for value in [
+            json!("0".repeat(DIGITS)),
+            json!("+4096"),
+            json!(" 4096"),
+            json!(""),
+            json!(-1),
+            json!(1.5),
+            json!(MAX + 1),
+            json!([]),
+        ] {
+            assert!(tokens(&json!({"max_tokens": value}), "max_tokens").is_err(), "{value}");
+        }
+    }
+}

@@ -231,4 +231,54 @@ mod tests {
         assert_eq!(("a", 0.0, NORMAL), (found.text, found.score, found.kind));
         assert!(piece(&[3 << 3, 4]).is_none() && piece(&[]).is_none());
     }
+
+    #[test]
+    fn what_is_not_counted_is_refused() {
+        let refused = |train: &[u8], normalize: &[u8]| {
+            let mut spec = Spec::new();
+            spec.train(Message(train)).expect("it is a message");
+            spec.normalize(Message(normalize)).expect("it is a message");
+            spec.check().err().map(|error| error.to_string())
+        };
+        let merges = [3 << 3, 2, 0x98, 0x02, 1]; // that merge, with a byte fallback
+        for (train, normalize, step) in [
+            (&[3 << 3, 1][..], &[][..], "the model Unigram"),
+            (&[3 << 3, 3], &[4 << 3, 0], "a model that is not BPE"),
+            (&[3 << 3, 2, 0xC0, 0x01, 1], &[4 << 3, 0], "spaces behind words"),
+            (&merges, &[2 << 3 | 2, 1, 0], "a normalizer with rules for characters"),
+            (&merges, &[], "a normalizer that drops spaces"),
+            (&merges, &[4 << 3, 1], "a normalizer that drops spaces"),
+            (&merges, &[4 << 3, 0, 5 << 3, 0], "a normalizer that keeps spaces"),
+            (&[3 << 3, 2], &[4 << 3, 0], "a vocabulary of characters without a byte fallback"),
+        ] {
+            let found = refused(train, normalize).expect("it is refused");
+            assert!(found.ends_with(step), "{found}");
+        }
+        assert_eq!(None, refused(&merges, &[4 << 3, 0]));
+        assert_eq!(None, refused(&merges, &[4 << 3, 0, 5 << 3, 1]));
+    }
+
+    #[test]
+    fn a_prefix_is_as_the_file_says() {
+        for (is, expected) in [(0, false), (1, true)] {
+            let mut spec = Spec::new();
+            spec.normalize(Message(&[3 << 3, is])).expect("it is a message");
+            assert_eq!(expected, spec.has_prefix);
+        }
+    }
+
+    #[test]
+    fn a_single_character_of_the_user_is_no_run() {
+        let spec = [&[2 << 3 | 2, 5, 3 << 3, 2, 0x98, 0x02, 1][..], &[3 << 3 | 2, 2, 4 << 3, 0]];
+        let read_with = |pieces: &[&str]| {
+            let pieces = pieces.iter().flat_map(|text| {
+                let length = u8::try_from(text.len()).expect("it is short");
+                let fields = [&[1 << 3 | 2, length][..], text.as_bytes(), &[3 << 3, 4]].concat();
+                [&[1 << 3 | 2, length + 4][..], &fields].concat()
+            });
+            read(&pieces.chain(spec.concat()).collect::<Vec<_>>()).err()
+        };
+        assert_eq!(None, read_with(&["\n", "\n\n", "\t", "ab"]));
+        assert!(read_with(&["\n", "\n\n\n"]).is_some());
+    }
 }

@@ -38,8 +38,10 @@ const PAGE_TEXT: usize = 3_000;
 /// The pixels of a letter page at 150 dots per inch.
 const PAGE: (u64, u64) = (1_275, 1_650);
 
-/// The bytes of a PDF that are looked at, and those of one stream in it.
+/// The bytes of a PDF that are looked at, their characters in base64, and the
+/// bytes of one stream in it.
 const PDF_MOST: usize = 1 << 26;
+const CHARS_MOST: usize = PDF_MOST * 4 / 3;
 const STREAM_MOST: usize = 1 << 22;
 
 /// Returns the tokens of a part that is neither text nor an image: by a
@@ -104,7 +106,7 @@ fn data_of(part: &Value) -> Option<Vec<u8>> {
         Some(text) => text.split_once(',').map_or("", |(_, data)| data),
         None => text,
     };
-    from_base64(text, PDF_MOST * 4 / 3)
+    from_base64(text, CHARS_MOST)
 }
 
 /// Returns the length of a WAV file in seconds; None if it has no usual header.
@@ -201,6 +203,19 @@ mod tests {
         };
         assert_eq!([Some(1.0), None, None], [wave(44, 44), wave(43, 44), wave(44, 0)]);
         assert_eq!(None, seconds(&[0; 50]));
+    }
+
+    #[test]
+    fn a_file_is_what_it_begins_with() {
+        let of =
+            |kind: &str, data: &str| of_file(kind, &serde_json::json!({"data": data}), "gemini-2");
+        // "%PDF-1.4WAVE /Type /Page ", and 44 bytes that are a second.
+        let pdf = "JVBERi0xLjRXQVZFIC9UeXBlIC9QYWdlIA==";
+        let wave = "UklGRiAgICBXQVZFZm10IAAAAAAAAAAAAAAAACwAAAAAAAAAAAAAAAAAAAA=";
+        let video = "UklGRiAgICBBVkkgZm10IAAAAAAAAAAAAAAAACwAAAAAAAAAAAAAAAAAAAA=";
+        assert_eq!(Some((258, true)), of("document", pdf));
+        assert_eq!(Some((32, true)), of("input_audio", wave));
+        assert_eq!([None, None], [of("image", wave), of("input_audio", video)]);
     }
 
     #[test]
