@@ -260,3 +260,15 @@ fn a_cut_makes_room_for_escapes() {
         assert!(packing.kept[0].was_cut && packing.total_tokens > 150, "{packing:?}");
     }
 }
+
+/// What the gate does not consider is told as such, also beside a cap of chunks
+/// that is not reached.
+#[test]
+fn a_document_too_many_was_not_considered() {
+    let chunks = [Chunk::new("green tea"), Chunk::new("black tea")];
+    for (most, expected) in [(3, "1 document had been considered before it"), (1, "max_chunks")] {
+        let packing = context_gate(100, 1).max_chunks(most).pack("tea", &chunks).unwrap();
+        let found = packing.explain(Some(1)).unwrap();
+        assert!(found.contains(expected), "{found}");
+    }
+}

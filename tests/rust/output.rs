@@ -403,3 +403,16 @@ fn what_is_left_of_a_diff_is_one() {
         assert!(error.to_string().contains("must be a unified diff"), "{error}");
     }
 }
+
+/// What looks like JSON is cut as a text where it is said to be one.
+#[test]
+fn a_text_may_look_like_json() {
+    let value = format!("{{\"tea\": [{}]}}", "1, ".repeat(99) + "1");
+    let options = OutputOptions { kind: OutputKind::Text, ..OutputOptions::default() };
+    let text = fit_output(&value, 40, &Encoding::O200k, options).unwrap().text;
+    assert!(
+        text.starts_with("{\"tea\": [1, 1") && text.contains(" characters left out ..."),
+        "{text}"
+    );
+    assert!(serde_json::from_str::<Value>(&text).is_err());
+}

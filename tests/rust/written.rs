@@ -175,6 +175,30 @@ fn a_prompt_may_have_no_room() {
     );
 }
 
+/// What fits with no chunk at all is sent without one.
+#[test]
+fn a_prompt_may_have_room_for_no_chunk() {
+    let packer = Packer::new(12).counter(|text: &str| text.split_whitespace().count());
+    let render = |kept: &[usize]| if kept.is_empty() { "tea".into() } else { "tea ".repeat(99) };
+    let packing = packer.prompt(render).pack("tea", &["Tea.", "Rye."]).unwrap();
+    assert_eq!(("tea", 1, 0), (&*packing.text, packing.total_tokens, packing.kept.len()));
+}
+
+/// Documents stay together, in the order of their positions, whatever is
+/// written for them.
+#[test]
+fn what_is_written_is_in_the_order_of_the_documents() {
+    let chunk = |text: &str, source: &str, position: f64| Chunk {
+        position: Some(position),
+        ..Chunk::new(text).source(source)
+    };
+    let chunks = [chunk("d", "b", 2.0), chunk("a", "a", 1.0), chunk("c", "b", 1.0)];
+    let template = Template::by(|_, chunk| chunk.text().to_uppercase()).separator(" ");
+    let packer = Packer::new(9).counter(Estimate::Words).ranking(Ranking::Input);
+    let packer = packer.template(template).order(Order::Document);
+    assert_eq!("C D A", packer.pack("", &chunks).unwrap().text);
+}
+
 /// Without text there are 0 tokens, whatever a counter says of it, with chunks and without.
 #[test]
 fn an_empty_prompt_has_no_tokens() {

@@ -378,6 +378,8 @@ mod tests {
         assert_eq!(Some(b"\xfb\xef\xbe\xff".to_vec()), from_base64("++-+ /w==", 99));
         assert_eq!(from_base64("++++_w", 99), from_base64("++++/w==", 99));
         assert_eq!(Some(b"\xfb\xef\xbe".to_vec()), from_base64("++++/w==", 6));
+        // What is no character of it is skipped, but has its share of the length.
+        assert_eq!([None, None], ["QU?J", "QU?"].map(|data| from_base64(data, 99)));
     }
 
     /// An image that ends within its size has none.

@@ -252,6 +252,23 @@ mod tests {
         assert!(ABBREVIATIONS.iter().all(|word| word.len() < MAX_WORD));
     }
 
+    /// Separators of files end lines, in a block of code points, too.
+    #[test]
+    fn every_line_end_is_seen_in_a_block() {
+        for end in LINE_ENDS {
+            let text = format!("Tea is green{end}Milk is white, and so is some tea.");
+            assert_eq!([0, 12, 13, 47], *sentence_spans(Text::from(&*text)), "{end:?}");
+        }
+    }
+
+    /// A line end of two characters is one; one of them twice is two.
+    #[test]
+    fn two_line_ends_end_a_sentence() {
+        let count = |text: &str| sentence_spans(Text::from(text)).len() / 2;
+        let texts = ["Tea is\r\ngreen.", "Tea is\r\rgreen.", "Tea is\n\rgreen.", "Tea is\ngreen."];
+        assert_eq!([1, 2, 2, 1], texts.map(count));
+    }
+
     /// What is passed over ends no sentence.
     #[test]
     fn every_end_is_looked_at() {

@@ -231,6 +231,16 @@ mod tests {
         assert_eq!(["서울", "울에", "에서"], *of("서울에서"));
     }
 
+    #[test]
+    fn pairs_have_their_places() {
+        let (text, mut folded, mut found) = ("a 绿茶很 b", Vec::new(), Vec::new());
+        fold(text.into(), &mut folded);
+        for_each_place(text.into(), &folded, &mut Vec::new(), |_, place| {
+            found.push((place.start, place.end));
+        });
+        assert_eq!([(0, 1), (2, 4), (3, 5), (6, 7)], *found);
+    }
+
     /// Every term outside ASCII is visited wherever it stands, and counted.
     #[test]
     fn wide_terms_are_those_not_ascii() {

@@ -211,6 +211,23 @@ fn size(count: u64) -> usize {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_is_left_is_rounded_down() {
+        for (factor, left) in [(1.0, 9), (0.5, 4), (0.4, 3), (2.0, 18)] {
+            assert_eq!(left, Factor::new(factor).left(9));
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "o200k")]
+    fn one_of_the_crate_may_be_kept() {
+        let counter = Scaled::new(crate::Encoding::O200k, 1.5).expect("it is in range");
+        let kept = counter.to_shared().expect("it is of the crate");
+        assert_eq!([3, 3], [counter.count("Green tea"), kept.count("Green tea")]);
+        let own = Scaled::new(|text: &str| text.len(), 1.5).expect("it is in range");
+        assert!(own.to_shared().is_none());
+    }
+
     /// A count is told from its product, or is not the only one.
     #[test]
     fn the_only_count_is_the_one() {

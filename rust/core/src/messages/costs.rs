@@ -166,6 +166,12 @@ mod tests {
             Message::user("green tea"),
             Message::user("green tea").name("ann"),
             Message::user("two cups").part(image),
+            #[cfg(feature = "json")]
+            Message::from_json(serde_json::json!({
+                "role": "user",
+                "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "mp3"}}],
+            }))
+            .expect("it is a message"),
         ];
         for model in [None, Some("gpt-4o"), Some("gpt-3.5-turbo-0301"), Some("claude-3-opus")] {
             let costs = Costs::new(&Estimate::Words, model);

@@ -163,6 +163,26 @@ fn is_cut(cut: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::ToolCall;
+
+    /// Of pinned messages the beginning is behind the last, and what was cut is
+    /// found behind messages that came in between.
+    #[test]
+    fn what_is_found_goes_on_behind_what_came_in_between() {
+        let call = || Message::assistant("").tool_call(ToolCall::new("a", "look", "{}"));
+        let result = |text: &str| Message::tool("a", text);
+        let whole = result("green tea is mild and bright");
+        let messages = [Message::user("x"), call(), Message::user("y"), whole];
+        let history = History::read(&messages);
+        let cut = result(&format!("green{MARKER}bright"));
+        let previous = [Message::user("x"), call(), cut.clone()];
+        let (begin, shortened) = found(&messages, &history, &previous, &HashSet::new());
+        assert_eq!((Some(0), vec![(3, &cut)]), (begin, shortened.into_iter().collect()));
+        let pinned = HashSet::from([0, 1, 3]);
+        assert_eq!(Some(4), found(&messages, &history, &previous, &pinned).0);
+        let other = [Message::user("x"), Message::user("z")];
+        assert_eq!(None, found(&messages, &history, &other, &pinned).0);
+    }
 
     #[test]
     fn the_first_place_is_best_at_which_most_follows() {

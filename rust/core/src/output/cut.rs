@@ -309,6 +309,8 @@ mod tests {
         let repeated = |part: &str, escaped: bool| (part.repeat(9_000), escaped);
         vec![
             repeated("\u{447}\u{430}\u{439} ", false),
+            // Of which no two are plain where the part is long enough.
+            repeated("e\u{301}a", false),
             repeated("\u{8336}e\u{301}\u{1f468}\u{200d}\u{1f469}ab", false),
             repeated("tea\\n\\u00e9\\\\ and milk, and sugar", true),
             repeated("\\ud83c\\udf75 tea\u{e9} with a long line", true),

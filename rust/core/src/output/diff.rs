@@ -325,3 +325,15 @@ fn without_returns(mut name: &[u8]) -> &[u8] {
     }
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_up_to_nine_digits() {
+        assert_eq!(Some((120, &b" x"[..])), digits(b"120 x"));
+        assert_eq!(Some((123_456_789, &b""[..])), digits(b"123456789"));
+        assert_eq!([None, None], [digits(b"1234567890"), digits(b"x")]);
+    }
+}

@@ -285,3 +285,18 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xB | 0xC)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_begins_and_ends_as_one() {
+        for line in ["{}", " { \"a\": 1}\r", "{\"a\"}"] {
+            assert!(is_object(line.as_bytes()), "{line}");
+        }
+        for line in ["", "{", "{\"a\": 1", "{1}", "\"a\": 1}", "x{\"a\"}", "x\"}"] {
+            assert!(!is_object(line.as_bytes()), "{line}");
+        }
+    }
+}

@@ -392,6 +392,18 @@ mod tests {
 
     use super::*;
 
+    /// An opening without a backslash stays beside one that has one.
+    #[test]
+    fn only_what_is_escaped_loses_a_backslash() {
+        let of = |text: &str, change| {
+            let changed = lines(&Style::Markdown, text.as_bytes(), change);
+            changed.map(|text| String::from_utf8(text).expect("it is text"))
+        };
+        assert_eq!(Some("## [a\n## [b".into()), of("\\## [a\n## [b", Lines::Unescape));
+        assert_eq!(Some("\\## [a\n\\## [b".into()), of("## [a\n## [b", Lines::Escape));
+        assert_eq!(None, of("## [a\n## [b", Lines::Unescape));
+    }
+
     /// Returns texts in which much looks like an escape or like an opening.
     fn texts() -> impl Strategy<Value = String> {
         let pieces = prop::sample::select(vec![

@@ -241,6 +241,16 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    #[cfg(unix)]
+    fn only_what_is_nowhere_is_nothing() {
+        let here = env::temp_dir();
+        assert!(metadata(&here).is_ok_and(|found| found.is_some()));
+        assert!(metadata(&here.join("no such file")).is_ok_and(|found| found.is_none()));
+        let error = metadata(&here.join("a".repeat(5_000))).expect_err("no name is as long");
+        assert!(error.to_string().starts_with("cannot read "), "{error}");
+    }
+
     /// The cases of the repository; none in the package, which has no folder of tests.
     fn cases(kind: &str) -> Vec<Value> {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");

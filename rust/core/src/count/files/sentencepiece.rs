@@ -278,7 +278,7 @@ mod tests {
             });
             read(&pieces.chain(spec.concat()).collect::<Vec<_>>()).err()
         };
-        assert_eq!(None, read_with(&["\n", "\n\n", "\t", "ab"]));
+        assert_eq!(None, read_with(&["\n", "\n\n", "\t", "ab", "\r\n\n"]));
         assert!(read_with(&["\n", "\n\n\n"]).is_some());
     }
 }
