@@ -309,7 +309,7 @@ mod tests {
         let repeated = |part: &str, escaped: bool| (part.repeat(9_000), escaped);
         vec![
             repeated("\u{447}\u{430}\u{439} ", false),
-            // Of which no two are plain where the part is long enough.
+            // The part that is needed ends in front of an accent.
             repeated("e\u{301}a", false),
             repeated("\u{8336}e\u{301}\u{1f468}\u{200d}\u{1f469}ab", false),
             repeated("tea\\n\\u00e9\\\\ and milk, and sugar", true),
