@@ -189,6 +189,38 @@ fn damage_is_met_or_does_not_matter() {
     assert!(met[0] > 5 && met[1] > 5 && met[2..].iter().sum::<usize>() > 0, "{met:?}");
 }
 
+/// Damage is met, too, if a chunk is removed or replaced before all else.
+#[test]
+fn damage_is_met_in_what_a_change_leaves() {
+    let path = temporary("damage-left");
+    let good = saved(chunks(480, 25), "damage-left-good");
+    let packed = |change: fn(&mut Corpus<Saved>) -> Result<(), Error>| {
+        let mut corpus = Corpus::open(&path)?;
+        change(&mut corpus)?;
+        let packing = Packer::new(99).pack_corpus(QUERY, &corpus)?;
+        corpus.check()?;
+        Ok(packing.text)
+    };
+    let removed = |corpus: &mut Corpus<Saved>| corpus.remove(["1"]);
+    let replaced =
+        |corpus: &mut Corpus<Saved>| corpus.replace([Saved::from(Chunk::new("Tea.").id("2"))]);
+    fs::write(&path, &good).unwrap();
+    let expected = [packed(removed), packed(replaced)];
+    assert!(expected.iter().all(Result::is_ok), "{expected:?}");
+    let mut met = 0;
+    for at in (0..good.len()).step_by(4057) {
+        let mut file = good.clone();
+        file[at] ^= 0x55;
+        fs::write(&path, &file).unwrap();
+        for (expected, found) in expected.iter().zip([packed(removed), packed(replaced)]) {
+            assert!(found.is_err() || *expected == found, "byte {at}");
+            met += usize::from(found.is_err_and(|error: Error| error.kind() == ErrorKind::Corpus));
+        }
+    }
+    fs::remove_file(path).unwrap();
+    assert!(met > 20, "{met}");
+}
+
 /// A forged file, whose hashes match, gives an error or some answer, and never a
 /// panic. The larger one has lists of several blocks.
 #[test]

@@ -396,6 +396,24 @@ fn the_least_that_a_turn_takes_fits() {
     assert!(error.contains("= -1"), "{error}");
 }
 
+/// A result that is no longer than its share stays the caller's own.
+#[test]
+fn what_is_cut_differs() {
+    let mut history = turn(3, &"tea ".repeat(20), false);
+    history.extend(turn(3, &"tea ".repeat(200), false).split_off(1));
+    let mut cut = [0; 2];
+    for limit in 0..300 {
+        let Ok(trimmed) = trim_messages(&history, limit, &Estimate::Words, Trim::default()) else {
+            continue;
+        };
+        for (&place, message) in &trimmed.cut {
+            assert_ne!(&history[place], message, "{limit}");
+        }
+        cut = [2, 4].map(|place| usize::from(trimmed.cut.contains_key(&place)) + cut[place / 3]);
+    }
+    assert!(0 < cut[0] && cut[0] < cut[1], "{cut:?}");
+}
+
 /// A section of messages masks results, but for the newest that it was told to
 /// keep: a result that may not be masked leaves with its call.
 #[test]

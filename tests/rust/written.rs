@@ -184,6 +184,15 @@ fn a_prompt_may_have_room_for_no_chunk() {
     assert_eq!(("tea", 1, 0), (&*packing.text, packing.total_tokens, packing.kept.len()));
 }
 
+/// The first text that is made is sent if it fits and no other does.
+#[test]
+fn a_prompt_may_fit_only_with_all_chunks() {
+    let packer = Packer::new(20).counter(|text: &str| text.len());
+    let render = |kept: &[usize]| "x".repeat([0, 21, 20][kept.len()]);
+    let packing = packer.prompt(render).pack("tea", &["green tea", "black tea"]).unwrap();
+    assert_eq!((20, 2), (packing.total_tokens, packing.kept.len()));
+}
+
 /// Documents stay together, in the order of their positions, whatever is
 /// written for them.
 #[test]

@@ -448,6 +448,9 @@ mod tests {
             assert!(!is_safe_split(tokenizer, 'a', 'b'));
             assert!(!is_safe_split(tokenizer, ' ', 'a'));
         }
+        // One of them has pretokens that end with a line.
+        let behind_a_line = [&cl100k, &gpt2].map(|one| is_safe_split(one, '\n', 'a'));
+        assert_eq!([true, false], behind_a_line);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! and in the local cache of Hugging Face, which is only read.
 
 use std::cmp::Reverse;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -53,7 +53,7 @@ impl Tokenizer {
     pub fn find(model: &str) -> Result<Option<Self>, Error> {
         let folders = env::var_os(VARIABLE).unwrap_or_default();
         let folders: Vec<PathBuf> = env::split_paths(&folders).collect();
-        let found = path_of(&file_names(model), &folders, hub().as_deref());
+        let found = path_of(&file_names(model), &folders, hub(env::var_os).as_deref());
         let Some(path) = found.map_err(|error| Error::io(&error))? else { return Ok(None) };
         Self::open(&path).map(Some).map_err(|error| match error.kind() {
             ErrorKind::Tokenizer => {
@@ -200,9 +200,10 @@ fn snapshot(model: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Returns the folder of Hugging Face's cache.
-fn hub() -> Option<PathBuf> {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+/// Returns the folder of Hugging Face's cache, as the variables of the
+/// environment say.
+fn hub(variable: impl Fn(&'static str) -> Option<OsString>) -> Option<PathBuf> {
+    let variable = |name| variable(name).filter(|value| !value.is_empty());
     let hub = variable("HF_HUB_CACHE").map(PathBuf::from).or_else(|| {
         let home = variable("HF_HOME").unwrap_or_else(|| "~/.cache/huggingface".into());
         Some(PathBuf::from(home).join("hub"))
@@ -273,6 +274,25 @@ mod tests {
                 serde_json::from_value(case["names"].clone()).expect("they are texts");
             assert_eq!(expected, file_names(text(&case["model"])), "{case}");
         }
+    }
+
+    /// A variable that is empty is none.
+    #[test]
+    fn the_hub_is_where_the_variables_say() {
+        let home = env::home_dir().expect("there is one");
+        for (cache, folder, expected) in [
+            ("/hub", "/home", PathBuf::from("/hub")),
+            ("", "/home", PathBuf::from("/home/hub")),
+            ("~/hub", "/home", home.join("hub")),
+            ("", "", home.join(".cache/huggingface/hub")),
+        ] {
+            let variable = |name| match name {
+                "HF_HUB_CACHE" => Some(cache.into()),
+                _ => Some(folder.into()),
+            };
+            assert_eq!(Some(expected), hub(variable), "{cache}, {folder}");
+        }
+        assert_eq!(hub(|_| Some("".into())), hub(|_| None));
     }
 
     /// What Python finds is found, among the same files.

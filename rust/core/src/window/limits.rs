@@ -268,9 +268,8 @@ impl ModelCounter {
     /// Returns the counter with that name, or of the model with that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let of_model = || {
-            let (encoding, calibration) = encoding_and_factor(name)?;
-            let limits = ModelLimits::new(name, 0);
-            ModelLimits { encoding: Some(encoding), calibration, ..limits }.counter()
+            encoding_and_factor(name)?; // else nothing is known of it
+            ModelLimits::new(name, 0).counter()
         };
         native(name).map(Self::of).or_else(of_model)
     }
@@ -616,6 +615,13 @@ mod tests {
             assert!(has_own || !counter.is_exact(), "{}", row.0);
             assert!(has_own || counter.count("Hello, world!") == 9, "{}", row.0);
         }
+    }
+
+    /// Another name in between does not make a name new.
+    #[cfg(feature = "tracing")]
+    #[test]
+    fn a_name_is_new_once() {
+        assert_eq!([true, true, false, false], ["tea-1", "tea-2", "tea-1", "tea-2"].map(is_new));
     }
 
     #[test]

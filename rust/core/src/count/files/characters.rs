@@ -280,6 +280,13 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_one_character_merge_behind_another() {
+        let merges = [("\u{2581}", "t"), ("\n", "\n")];
+        let file = pieces("\u{2581} t \u{2581}t \n \n\n", &merges);
+        assert_eq!(Ok(vec![1, 1, 1, 2]), counts(&file, &["t", " t", "\n\n", "\n\n\n"]));
+    }
+
+    #[test]
     fn runs_merge_from_the_left() {
         let check = |merges: &[(usize, usize)], others, longest| {
             let merges = merges.iter().copied().zip(0..).collect();

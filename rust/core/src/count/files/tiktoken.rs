@@ -164,4 +164,18 @@ mod tests {
         assert!(!ranked.add(b"", 301));
         assert!(!ranked.add(b"dGV", 301));
     }
+
+    #[test]
+    fn what_nothing_merges_into_is_whole() {
+        let mut ranked = Ranked::default();
+        for byte in 0..=u8::MAX {
+            assert!(ranked.add(STANDARD.encode([byte]).as_bytes(), byte.into()));
+        }
+        for (token, rank) in [("te", 256), ("tea", 257), ("rye", 258)] {
+            assert!(ranked.add(STANDARD.encode(token).as_bytes(), rank));
+        }
+        let vocabulary = ranked.vocabulary().expect("it has all bytes");
+        let wholes: Vec<&[u8]> = vocabulary.wholes().iter().map(|whole| &**whole).collect();
+        assert_eq!(vec![b"rye"], wholes);
+    }
 }

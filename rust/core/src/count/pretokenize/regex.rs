@@ -106,5 +106,13 @@ mod tests {
         let mut expected = vec![12, 14];
         expected.extend(15..=22);
         assert_eq!(expected, ends.0);
+
+        // Here it gives up behind what it has found.
+        let slow = RegexBuilder::new(r"x|(a|aa)+\1b").backtrack_limit(20).build();
+        let mut ends = Ends::default();
+        split(&[slow.expect("it is a pattern")], "yxaaaaaaaa", 10, &mut ends);
+        expected = vec![11, 12];
+        expected.extend(13..=20);
+        assert_eq!(expected, ends.0);
     }
 }
