@@ -201,6 +201,15 @@ def batch(name: str, value: object) -> Sequence[Any]:
             f"{name} must be a sequence, not {type_name(value)}, whose order differs between "
             f"processes: give it one, as sorted() does"
         )
+    refuse_table(name, value)
+    kind = type(value)
+    if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
+        return _column(name, value)
+    return list(iterable(name, value))
+
+
+def refuse_table(name: str, value: object) -> None:
+    """Refuse a data frame, whose items are the names of its columns, and any other table."""
     kind = type(value)
     if hasattr(kind, "columns") and hasattr(kind, "shape"):
         raise InvalidArgumentError(
@@ -216,9 +225,6 @@ def batch(name: str, value: object) -> Sequence[Any]:
             f"{name} must be a sequence, not {type_name(value)}: read it whole and give a "
             f"column of it, pyarrow.table(reader)['text']"
         )
-    if hasattr(kind, "to_pylist") or hasattr(kind, "dtype"):
-        return _column(name, value)
-    return list(iterable(name, value))
 
 
 def _column_of(frame: Any) -> str:

@@ -267,9 +267,8 @@ class Source:
             return list(found)
         if isinstance(found, (str, bytes, bytearray, Mapping)) or not isinstance(found, Iterable):
             raise self._refused("a sequence of chunks", found)
-        refuse_set(self.name, found)
         chunks: list[Any] = []
-        for chunk in found:
+        for chunk in values_of(self.name, found):
             chunks.append(chunk)
             if len(chunks) % _deadline.LOOK_EVERY == 0 and room.is_over:
                 break
@@ -298,7 +297,21 @@ def sources_of(retriever: object) -> tuple[Source, ...]:
     return tuple(Source(one, f"retriever[{i}]") for i, one in enumerate(retriever))
 
 
-def refuse_set(name: str, found: object) -> None:
+def values_of(name: str, found: Any) -> Iterable[Any]:
+    """Return the chunks in an answer: what it is made of, or the values of a column of Arrow."""
+    _refuse_set(name, found)
+    try:
+        _validate.refuse_table("chunks", found)
+        if hasattr(type(found), "to_pylist"):  # its own items are scalars, not texts
+            return _validate.batch("chunks", found)
+        return _validate.iterable("chunks", found)
+    except InvalidArgumentError as error:
+        raise RetrievalError(
+            f"{name} answered what cannot be packed: {error}", source=name
+        ) from error
+
+
+def _refuse_set(name: str, found: object) -> None:
     """Raise the error for an answer without an order."""
     if isinstance(found, (set, frozenset)):
         raise RetrievalError(

@@ -10,7 +10,7 @@ from budgeteer import _telemetry, _validate
 from budgeteer._guard import Guard, name_of
 from budgeteer._pack.call import Call
 from budgeteer.errors import InvalidArgumentError, RetrievalError
-from budgeteer.service._asking import Deadline, arun, awaited, in_thread, refuse_set, run
+from budgeteer.service._asking import Deadline, arun, awaited, in_thread, run, values_of
 from budgeteer.service._retrievers import NoOpReranker
 from budgeteer.service._threads import Threads
 
@@ -170,5 +170,4 @@ def _reranked(name: str, found: Any) -> list[Any]:
             f"{name} must answer a sequence of chunks, not {_validate.type_name(found)}",
             source=name,
         )
-    refuse_set(name, found)
-    return list(found)
+    return list(values_of(name, found))

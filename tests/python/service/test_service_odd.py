@@ -2,6 +2,10 @@
 
 import asyncio
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from service_support import SETTINGS, service_of
 
@@ -199,3 +203,74 @@ def test_a_reranker_answers_an_order(kind):
         service.retrieve("tea")
     with pytest.raises(RetrievalError, match=message):
         asyncio.run(service.aretrieve("tea"))
+
+
+FRAMES = [
+    pd.DataFrame({"text": ["Green tea."]}),
+    pl.DataFrame({"text": ["Green tea."]}),
+    pl.LazyFrame({"text": ["Green tea."]}),
+]
+
+
+def asked(service):
+    """Return the texts, or the errors, of both ways to ask a service."""
+
+    def asked_by(ask):
+        try:
+            return ask("tea").packing.text
+        except RetrievalError as error:
+            return str(error)
+
+    return [asked_by(service.retrieve), asked_by(lambda q: asyncio.run(service.aretrieve(q)))]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: f"{type(frame)}")
+def test_a_data_frame_for_chunks(frame):
+    """Its items are the names of its columns, which are no chunks: it is refused, as by pack."""
+
+    class Reranker:
+        def rerank(self, query, chunks):
+            return frame
+
+    for service in (
+        RetrievalService(Listed(frame), SETTINGS),
+        service_of("Green tea.", reranker=Reranker()),
+    ):
+        for error in asked(service):
+            assert " a sequence" in error
+            assert f", not {type(frame).__name__}" in error
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["Green tea."]),
+        pa.chunked_array([["Green tea."]]),
+        pa.array([{"text": "Green tea."}]),
+        pd.Series(["Green tea."]),
+        pl.Series(["Green tea."]),
+    ],
+    ids=lambda column: f"{type(column)}",
+)
+def test_a_column_for_chunks(column):
+    """A column is the list of its values, as for pack."""
+
+    class Reranker:
+        def rerank(self, query, chunks):
+            return column
+
+    assert ["Green tea."] * 2 == asked(RetrievalService(Listed(column), SETTINGS))
+    assert ["Green tea."] * 2 == asked(service_of("Rye.", reranker=Reranker()))
+
+
+def test_a_column_with_nulls_for_chunks():
+    """A null is no chunk: the error names its place."""
+    errors = asked(RetrievalService(Listed(pa.array(["Tea.", None])), SETTINGS))
+    for error in errors:
+        assert error.startswith("Listed answered what cannot be packed: chunks[1] is null")
+
+
+def test_an_array_of_no_dimension_for_chunks():
+    """It is no batch, though it can be asked for its items."""
+    for error in asked(RetrievalService(Listed(np.array("Tea.")), SETTINGS)):
+        assert error.endswith("chunks must be a sequence, not an array of no dimension")
