@@ -376,6 +376,8 @@ async def arun(
 ) -> list[Any]:
     """Return the results of the named coroutines, run all at once, in their order."""
     tasks = [asyncio.ensure_future(job) for _, job in jobs]
+    for task in tasks:
+        task.add_done_callback(_look_at)
     try:
         done, _ = await asyncio.wait(
             tasks, timeout=deadline.left(), return_when=asyncio.FIRST_EXCEPTION
@@ -394,9 +396,12 @@ async def arun(
             task.cancel()
         if pending:  # so that they clean up before the caller goes on
             await asyncio.wait(pending, timeout=_GRACE_SECONDS)
-        for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # marked as retrieved: the first error is raised
+
+
+def _look_at(task: asyncio.Future[Any]) -> None:
+    """Mark the error of a task as known, as of several only the first is raised, and none late."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def in_thread(threads: Threads, function: Callable[[], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import subprocess
 import sys
 import threading
@@ -268,3 +269,42 @@ def test_a_deadline_beyond_all_clocks(timeout):
     service = service_of("tea")
     assert "tea" == service.retrieve("q", timeout=timeout).packing.text
     assert "tea" == asyncio.run(service.aretrieve("q", timeout=timeout)).packing.text
+
+
+class FailsLate(AsyncFake):
+    """Goes on after it was cancelled, for longer than is waited for it, and fails then."""
+
+    async def aretrieve(self, query, limit):
+        self.has_failed = asyncio.Event()
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.7)
+            self.has_failed.set()
+            raise ValueError("of nobody") from None
+
+
+@pytest.mark.parametrize("way", ["timeout", "cancelled", "cancelled twice"])
+def test_what_fails_when_nobody_waits_is_not_reported(way):
+    """The error of a coroutine that was given up is known: asyncio's log does not have it."""
+    told = []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        fails = FailsLate()
+        timeout = 0.05 if way == "timeout" else None
+        request = asyncio.ensure_future(
+            RetrievalService(fails, SETTINGS).aretrieve("q", timeout=timeout)
+        )
+        for _ in range(way.count("cancelled") + way.count("twice")):
+            await asyncio.sleep(0.05)
+            request.cancel()
+        await asyncio.wait([request])
+        assert request.cancelled() or isinstance(request.exception(), RetrievalTimeoutError)
+        await asyncio.wait_for(fails.has_failed.wait(), 20)
+        del request
+        await asyncio.sleep(0)
+        gc.collect()  # asyncio tells of a task when it is let go of
+
+    asyncio.run(main())
+    assert [] == told
