@@ -371,6 +371,23 @@ def run(
             future.cancel()
 
 
+def need_loop() -> None:
+    """
+    Look for asyncio's event loop, in which a request awaits its components.
+
+    Raises:
+        BudgeteerError: None runs in this thread, as under trio.
+
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise BudgeteerError(
+            "aretrieve needs a running event loop of asyncio: under trio call "
+            "trio.to_thread.run_sync(service.retrieve, query)"
+        ) from None
+
+
 async def arun(
     jobs: Sequence[tuple[str, Coroutine[Any, Any, Any]]], deadline: Deadline
 ) -> list[Any]:

@@ -37,6 +37,7 @@ from budgeteer.service._asking import (
     arun,
     check_chunks,
     in_thread,
+    need_loop,
     run,
     sources_of,
 )
@@ -284,6 +285,7 @@ class RetrievalService(Unpickled):
 
         Raises:
             InputValidationError: As from `retrieve`, and so on.
+            BudgeteerError: No event loop of asyncio runs, as under trio.
 
         Examples:
             >>> from budgeteer.service import ChunkRetriever
@@ -293,6 +295,7 @@ class RetrievalService(Unpickled):
             'Tea.'
 
         """
+        need_loop()
         with self._recorded() as request:
             seconds = self._timeout if timeout is None else seconds_of("timeout", timeout)
             is_long = isinstance(query, str) and len(query) > _LONG_QUERY

@@ -11,6 +11,7 @@ import time
 import pytest
 from service_support import SETTINGS, AsyncFake, AsyncSlow, Fake, both, service_of
 
+from budgeteer import BudgeteerError
 from budgeteer.service import (
     InputValidationError,
     LlmSettings,
@@ -308,3 +309,13 @@ def test_what_fails_when_nobody_waits_is_not_reported(way):
 
     asyncio.run(main())
     assert [] == told
+
+
+def test_without_asyncio_nothing_is_begun():
+    """Under another library, such as trio, no loop of asyncio runs: the error says what to do."""
+    retriever = AsyncFake("Tea.")
+    service = RetrievalService([retriever, Fake("Rye.")], SETTINGS)
+    with pytest.raises(BudgeteerError, match="aretrieve needs a running event loop of asyncio"):
+        service.aretrieve("tea").send(None)  # as another library runs a coroutine
+    assert [] == retriever.asked
+    assert 0 == service.stats().requests
