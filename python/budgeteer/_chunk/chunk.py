@@ -348,12 +348,21 @@ def tagger(chunks: Sequence[object]) -> Callable[[int], tuple[str, str, str, str
         return (
             DEFAULT_KIND if kind is None else f"{kind}",
             f"{i if identifier is None else identifier}",
-            f"{known_field(chunk, 'source') or ''}",
-            f"{known_field(chunk, 'title') or ''}",
+            shown_label(known_field(chunk, "source")),
+            shown_label(known_field(chunk, "title")),
             _position(metadata, data),
         )
 
     return tag
+
+
+def shown_label(label: Any) -> str:
+    """Return a title or source as templates show it; empty for none, False and what is empty."""
+    if label is None or label is False:
+        return ""
+    # Not by its truth: 0 is a label, and numpy's arrays have none.
+    has_size = hasattr(type(label), "__len__") and getattr(label, "ndim", 1) != 0
+    return "" if has_size and len(label) == 0 else f"{label}"
 
 
 def _position(metadata: Mapping[str, Any], data: Mapping[str, Any]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from budgeteer._chunk.chunk import id_of, label_of, texts_of
+from budgeteer._chunk.chunk import id_of, label_of, shown_label, texts_of
 from budgeteer._codes import INPUT, RECENCY
 from budgeteer._pack.curve import Again, BudgetPoint
 from budgeteer._pack.explain import summary, why, why_kept
@@ -155,9 +155,9 @@ def name_of(chunk: object) -> str:
         return ""
     found = (label_of(chunk, "source"), id_of(chunk), label_of(chunk, "title"))
     names: list[str] = []
-    for name in found:
-        if name and not any(str(name) in other for other in names):
-            names = [other for other in names if other not in str(name)] + [str(name)]
+    for name in map(shown_label, found):
+        if name and not any(name in other for other in names):
+            names = [other for other in names if other not in name] + [name]
     return BETWEEN.join(names)
 
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from budgeteer import Chunk, Corpus, InvalidArgumentError, Layout, Packer, Section, Template
+from budgeteer._pack.shown import name_of
 from budgeteer.presets import citations
 from budgeteer.service import ChunkRetriever, LlmSettings, RetrievalService
 
@@ -198,3 +200,23 @@ def test_text_goes_before_page_content(backend):
         Packer(50).pack("", [{"body": "Tea."}])
     with pytest.raises(InvalidArgumentError, match=r"chunks\[0\]\.page_content must be a str"):
         Packer(50).pack("", [{"page_content": 3}])
+
+
+@pytest.mark.parametrize("where", ["own", "metadata"])
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        *((0, "0"), (0.0, "0.0"), (np.int64(0), "0"), (np.array(3), "3")),
+        *((np.array(["a", "b"]), "['a' 'b']"), (["a"], "['a']")),
+        *((None, ""), (False, ""), ("", ""), ([], ""), (np.array([]), "")),
+    ],
+    ids=repr,
+)
+def test_a_source_of_any_type(source, shown, where):
+    """A source is shown whatever it is: 0 is one, and so is an array, which has no truth."""
+    fields = {"source": source} if where == "own" else {"metadata": {"source": source}}
+    template = Template(format="<{source}> {text}")
+    packing = Packer(100, template=template).pack("tea", [{"text": "Tea.", **fields}])
+    assert f"<{shown}> Tea." == packing.text
+    is_own = where == "own" or isinstance(source, str)  # a view of a packing has no others
+    assert (shown if is_own else "") == name_of(packing.kept[0].chunk)
