@@ -278,15 +278,20 @@ async def in_thread(function: Callable[[], T]) -> T:
         return function()
     given_up = threading.Event()
 
-    def run() -> T:
+    def run() -> T | StopIteration:
         _process.under_way.given_up = given_up
         try:
             return function()
+        except StopIteration as error:  # a future given it would be waited for without an end
+            return error
         finally:
             _process.under_way.given_up = None
 
     try:
-        return await asyncio.to_thread(run)
+        found = await asyncio.to_thread(run)
     except asyncio.CancelledError:
         given_up.set()
         raise
+    if isinstance(found, StopIteration):
+        raise found  # Python makes a RuntimeError of it, as of any in a coroutine
+    return found

@@ -184,3 +184,19 @@ def test_without_asyncio(backend):
         coroutine.send(None)
 
     assert packer.pack("tea", batch(3_000)).to_dict() == answer.value.value.to_dict()
+
+
+def test_a_counter_that_ends_an_iteration(backend):
+    """Its StopIteration ends the call in a thread, too, as any does that leaves a coroutine."""
+    left = iter(range(50))
+
+    def counter(text):
+        next(left)
+        return len(text)
+
+    async def main():
+        return await asyncio.wait_for(Packer(100_000, counter=counter).apack("tea", batch(99)), 60)
+
+    with pytest.raises(RuntimeError, match="coroutine raised StopIteration") as caught:
+        asyncio.run(main())
+    assert isinstance(caught.value.__cause__, StopIteration)
