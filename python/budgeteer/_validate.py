@@ -120,8 +120,9 @@ def _is_no_number(value: object) -> bool:
     """Return whether *value* is none though a float can be made of it."""
     if is_bool(value) or isinstance(value, (str, bytes, bytearray)):
         return True
-    # Of numpy's times, a float tells how many they have of their unit, and not which.
-    return getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M")
+    # Of numpy's times, a float tells how many they have of their unit, and not which, and of its
+    # complex numbers a part.
+    return getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M", "c")
 
 
 def number_between(

@@ -254,6 +254,14 @@ def test_bad_score(backend, bad, message, index):
             pack("tea", chunks, 5, ranking="score")
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_a_complex_score(backend):
+    """A part of a complex number is no score, though numpy gives one with a mere warning."""
+    chunks = [{"text": "tea", "score": np.complex128(1 + 2j)}]
+    with pytest.raises(InvalidArgumentError, match=r"score must be a float, not complex128$"):
+        pack("tea", chunks, 5, ranking="score")
+
+
 @pytest.mark.parametrize(("bad", "message"), BAD_SCORES, ids=lambda item: f"{item!r:.20}")
 def test_bad_score_of_a_chunk(bad, message):
     """A Chunk refuses a bad score when it is made."""
