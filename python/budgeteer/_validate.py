@@ -242,6 +242,8 @@ def _column_of(frame: Any) -> str:
 
 def _column(name: str, column: Any) -> Sequence[Any]:
     """Return the values of a column of pandas, Polars, Arrow or numpy, which has no nulls."""
+    if getattr(getattr(column, "dtype", None), "names", None):  # tuples would lose the names
+        return list(iterable(name, column))
     methods = (getattr(column, name, None) for name in ("to_pylist", "to_list", "tolist"))
     values = next((method() for method in methods if callable(method)), column)
     if not isinstance(values, list):  # such as an array without dimensions

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from budgeteer import Chunk, Corpus, Packer, get_counter
+from budgeteer import Chunk, Corpus, Packer, Template, get_counter
 from budgeteer.errors import InvalidArgumentError
 
 TEXTS = ["Green tea.", "Rye bread.", "Tea \u8336 is mild."]
@@ -159,3 +159,21 @@ def test_a_column_of_mappings(backend):
     column = pd.Series([{"text": text, "id": "a"} for text in TEXTS])
 
     assert Packer(100).pack("tea", TEXTS).text == Packer(100).pack("tea", column).text
+
+
+@pytest.mark.parametrize("make", [tuple, Corpus, lambda records: records])
+def test_records_of_numpy(make):
+    """A record of numpy has its fields as attributes, as any object, also in an array of them."""
+    rows = [("Green tea.", 0.2, "a"), ("Rye bread.", 0.9, "b")]
+    records = np.rec.fromrecords(rows, names="text,score,source")
+    packer = Packer(20, ranking="score", template=Template(format="{source}: {text}"))
+    assert "b: Rye bread.\n\na: Green tea." == packer.pack("tea", make(records)).text
+
+
+def test_a_structured_array():
+    """What it is made of has no attributes."""
+    array = np.array([("Green tea.", 1)], dtype=[("text", "U20"), ("id", "i4")])
+    with pytest.raises(InvalidArgumentError, match=r"^chunks\[0\] must be a str, .*, not void$"):
+        Packer(20).pack("tea", array)
+    with pytest.raises(InvalidArgumentError, match=r"not an array of no dimension$"):
+        Packer(20).pack("tea", array.reshape(()))
