@@ -272,7 +272,9 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
     if kind == "mcp_approval_response":
         key = fields.get("approval_request_id")
         return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
-    if kind.endswith("_output"):
+    # What the provider found by itself has no id: it stays with the search before it.
+    is_own = kind == "tool_search_output" and key is None
+    if kind.endswith("_output") and not is_own:
         return _from_output(fields, key)
     if kind in ("function_call", "custom_tool_call"):
         given = fields.get("arguments", fields.get("input"))
@@ -293,6 +295,8 @@ def _from_output(fields: Mapping[str, Any], key: object) -> View:
     """Return the view of the result of a call, whose id is *key*."""
     output = fields.get("output")
     view: dict[str, Any] = {"role": "tool", "tool_call_id": key}
+    if "output" not in fields:  # as of a program or a search for tools
+        return View({**view, "content": [dict(fields)]}, "item")
     if isinstance(output, (str, list, tuple)) or output is None:
         return View({**view, "content": output}, "output")
     shot = fields_of(output) or {}

@@ -431,3 +431,36 @@ def test_an_approval_stays_with_its_request():
         kept = [*trim_messages(items, limit)]
         assert (request in kept) == (answer in kept)
     assert request in kept
+
+
+def test_an_output_of_another_name_counts():
+    """What a program answered, and the tools that a search found, are not under output."""
+    program = {"type": "program", "id": "p", "call_id": "a", "code": "f()", "fingerprint": "b"}
+    answer = {"type": "program_output", "id": "q", "call_id": "a", "result": "tea " * 500}
+    tool = {"type": "function", "name": "brew", "description": "Brew a tea. " * 100}
+    search = {"type": "tool_search_call", "call_id": "b", "arguments": {"query": "tea"}}
+    found = {"type": "tool_search_output", "call_id": "b", "tools": [tool]}
+
+    assert count_messages([program, answer]) > 500
+    assert count_messages([search, found]) > 400
+    for items in ([program, answer], [search, found]):
+        sent = [*items, {"role": "user", "content": "Hi"}]
+        assert sent == trim_messages(sent, 2_000)
+        assert sent[2:] == trim_messages(sent, 100)
+
+
+def test_a_search_for_tools_by_the_provider_stays():
+    """It has no id, and what it found is not the result of a call that is missing."""
+    search = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}}
+    tool = {"type": "function", "name": "brew", "description": "Brew a tea."}
+    found = {**search, "type": "tool_search_output", "tools": [tool]}
+    items = [{"role": "user", "content": "Tea?"}, search, found]
+    items += [{"role": "assistant", "content": "Yes. "}, {"role": "user", "content": "Which?"}]
+    request = {"model": "gpt-5", "input": items}
+
+    assert fit_request(request).request is request
+    assert items == trim_messages(items, 1_000)
+    for limit in range(10, 150, 5):
+        kept = [*trim_messages(items, limit)]
+        assert (search in kept) == (found in kept)
+    assert found in kept
