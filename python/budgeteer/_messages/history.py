@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from budgeteer._messages.messages import SYSTEM_ROLES, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping
@@ -13,6 +13,27 @@ from budgeteer._messages.views import Shape, placed, without_results
 from budgeteer.errors import InvalidArgumentError
 
 StartOn: TypeAlias = Literal["user"]
+
+
+class Links(NamedTuple):
+    """
+    What ties a message of the model to others of the model, beside the calls of a caller's tools.
+
+    Attributes:
+        asks: The ids of the calls that the provider runs and has not answered in it.
+        needs: The ids of such calls in a message before, which it answers or goes on with.
+
+    """
+
+    asks: Sequence[str]
+    needs: Sequence[str]
+
+
+NO_LINKS = Links((), ())
+
+_RUN_BY_PROVIDER = ("server_tool_use", "mcp_tool_use")
+_CALLERS = ("tool_id", "caller_id")
+"""Where a call by a program has the id of that program, Anthropic's key and OpenAI's."""
 
 
 @dataclass(slots=True)
@@ -70,7 +91,8 @@ class History:
             else:
                 calls, results, others = ties_of(role, fields)
                 shape = "chat" if view is None else view.shape
-                history.add(i, role, calls, results, others, shape)
+                links = links_of(role, fields)
+                history.add(i, role, calls, results, others, shape, links)
         return history
 
     def copy(self) -> History:
@@ -111,14 +133,15 @@ class History:
         results: Sequence[str | None],
         others: int,
         shape: Shape = "chat",
+        links: Links = NO_LINKS,
     ) -> None:
         """
         Add the message at a place that has no role of the system's.
 
         It has the *calls* and *results* of these ids, None where there is none, and that number
-        of *others* in its content. Where the *shape* of it or of the one before is an item's, of
-        OpenAI's Responses, both are of one reply, as reasoning must stay with what follows it.
-        Parts of Gemini's in a row are one message, as its client sends them.
+        of *others* in its content, and these *links*. Where the *shape* of it or of the one
+        before is an item's, of OpenAI's Responses, both are of one reply, as reasoning must stay
+        with what follows it. Parts of Gemini's in a row are one message, as its client sends them.
         """
         asking = self._asking(i, role, results, others) if results else ()
         if asking is None:
@@ -137,6 +160,7 @@ class History:
             reach = self._answered(i, reach, shape in ("item", "output", "part"))
         else:
             self._reply = None
+        reach = self._linked(i, reach, links)
         self.others.append(i)
         if reach is None:
             self._starts.append(i)
@@ -147,6 +171,7 @@ class History:
         for key in calls:
             if key is not None:
                 self._calls[key] = i
+        self._calls.update(dict.fromkeys(links.asks, i))
 
     def _asking(
         self, i: int, role: str, results: Sequence[str | None], others: int
@@ -176,6 +201,13 @@ class History:
         if before is None or before != self.others[-1]:
             return reach
         return before if reach is None else min(reach, before)
+
+    def _linked(self, i: int, reach: int | None, links: Links) -> int | None:
+        """Return the first message that a message with these *links* needs, as `reach`."""
+        asked = min((self._calls.get(key, i) for key in links.needs), default=i)
+        if asked == i:
+            return reach
+        return asked if reach is None else min(reach, asked)
 
     def _reach(self, place: int) -> None:
         """Let the newest message need all from *place* on: no history begins in between."""
@@ -324,6 +356,33 @@ def ties_of(
         if kind == "tool_use":
             calls.append(_id(inner, "id"))
     return calls, results, others
+
+
+def links_of(role: str, fields: Mapping[str, Any]) -> Links:
+    """Return what ties a message of the model to others of the model."""
+    if role != "assistant":
+        return NO_LINKS
+    asks: list[str | None] = []
+    answers: list[str | None] = []
+    callers: list[str | None] = []
+    for key in ("content", "tool_calls"):
+        value = fields.get(key)
+        for part in value if isinstance(value, (list, tuple)) else ():
+            inner = part if type(part) is dict else fields_of(part) or {}
+            kind = inner.get("type")
+            if kind in _RUN_BY_PROVIDER:
+                asks.append(_id(inner, "id"))
+            elif isinstance(kind, str) and kind.endswith("_tool_result"):
+                answers.append(_id(inner, "tool_use_id"))
+            caller = inner.get("caller")
+            if caller is not None:
+                callers += [_id(caller, name) for name in _CALLERS]
+    if not (asks or answers or callers):
+        return NO_LINKS
+    return Links(
+        [key for key in asks if key is not None and key not in answers],
+        [key for key in (*answers, *callers) if key is not None and key not in asks],
+    )
 
 
 def _id(value: object, key: str) -> str | None:

@@ -279,6 +279,8 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
     if kind in ("function_call", "custom_tool_call"):
         given = fields.get("arguments", fields.get("input"))
         calls = [_call(key, fields.get("name"), given)]
+        if "caller_id" in (fields_of(fields.get("caller")) or {}):  # the program that calls
+            calls[0]["caller"] = fields["caller"]
         return View({"role": "assistant", "content": None, "tool_calls": calls}, "item")
     if kind == "reasoning":
         shown = {name: fields.get(name) for name in ("summary", "content", "encrypted_content")}

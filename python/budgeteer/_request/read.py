@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
 from budgeteer._layout.section import Section
-from budgeteer._messages.history import History, ties_of
+from budgeteer._messages.history import NO_LINKS, History, Links, links_of, ties_of
 from budgeteer._messages.messages import CALLS, SYSTEM_ROLES, Message, role_of
 from budgeteer._messages.shapes import RESULT_ROLES, fields_of, mapping, text_key
 from budgeteer._messages.views import Shape, View, placed
@@ -59,6 +59,7 @@ class Item:
         calls: The id of each call in it, None for a call without one.
         results: The same for each result.
         others: How much else it holds.
+        links: What ties it to other messages of the model.
         section: The section whose chunks stand in it, None without.
         at: The part that the section is, None if it is the whole content.
 
@@ -70,6 +71,7 @@ class Item:
     calls: Sequence[str | None] = ()
     results: Sequence[str | None] = ()
     others = 1
+    links: Links = NO_LINKS
     section: Section | None = None
     at: int | None = None
 
@@ -95,7 +97,8 @@ class Item:
         if self.is_plain:
             history.add_plain(self.number, self.role)
         elif self.section is None and not self.is_system:
-            history.add(self.number, self.role, self.calls, self.results, self.others, self.shape)
+            ties = self.calls, self.results, self.others
+            history.add(self.number, self.role, *ties, self.shape, self.links)
 
 
 @dataclass(slots=True)
@@ -320,6 +323,7 @@ def read_item(key: str, number: int, value: Any) -> Item:
     if shape != "chat":
         item.shape = shape
     item.calls, item.results, item.others = ties_of(role, fields)
+    item.links = links_of(role, fields)
     content = fields.get("content")
     if content == "" or type(content) in (list, tuple):
         _find_section(item)

@@ -1,6 +1,8 @@
 """Histories in the shapes of other providers and of frameworks are trimmed as OpenAI's are."""
 
+import contextlib
 import copy
+import json
 import operator
 
 import pytest
@@ -173,3 +175,72 @@ def test_one_mask():
     fitted = fit_request(request, context_window=150, counter="words").request["messages"]
     assert [m for m in left if m["role"] == "tool"] == [m for m in fitted if m["role"] == "tool"]
     assert any(m["content"] == MASK for m in fitted)
+
+
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "tea"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+CODE = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "f()"}}
+RAN = {"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {"stdout": "tea"}}
+CALLER = {"type": "code_execution_20260120", "tool_id": "s1"}
+PROGRAM = {"type": "program", "id": "p1", "call_id": "s1", "code": "f()", "fingerprint": "a"}
+ENDED = {"type": "program_output", "id": "o1", "call_id": "s1", "result": "tea"}
+
+
+def answered(key, **more):
+    """Return a call of the caller's tool and its result, in Anthropic's shape."""
+    use = {"type": "tool_use", "id": key, "name": "f", "input": {}, **more}
+    result = {"type": "tool_result", "tool_use_id": key, "content": "tea " * 20}
+    return use, {"role": "user", "content": [result]}
+
+
+def said(*parts):
+    return {"role": "assistant", "content": [*parts]}
+
+
+def paused():
+    return [said({"type": "text", "text": "Let me see. " * 9}, SEARCH), said(FOUND)]
+
+
+def beside_a_call():
+    use, result = answered("c1")
+    return [said(SEARCH, use), result, said(FOUND)]
+
+
+def by_a_program():
+    (first, one), (second, two) = answered("c1", caller=CALLER), answered("c2", caller=CALLER)
+    return [said(CODE, first), one, said(second), two, said(RAN)]
+
+
+def by_a_program_of_openais():
+    rounds = []
+    for key in ("c1", "c2"):
+        caller = {"type": "program", "caller_id": "s1"}
+        call = {"type": "function_call", "call_id": key, "name": "f", "arguments": "{}"}
+        output = {"type": "function_call_output", "call_id": key, "output": "tea " * 20}
+        rounds += [{**call, "caller": caller}, {**output, "caller": caller}]
+    return [PROGRAM, *rounds, ENDED]
+
+
+@pytest.mark.parametrize("make", [paused, beside_a_call, by_a_program, by_a_program_of_openais])
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_what_a_provider_runs_stays_together(make, is_ended):
+    """A call of the provider and its answer in a later message, and calls by it, are one round."""
+    rounds = make() if is_ended else make()[:-1]
+    is_openais = make is by_a_program_of_openais
+    key, results = ("input", ()) if is_openais else ("messages", answered("c9"))
+    last = [said(results[0]), results[1]] if results else [{"role": "assistant", "content": "So."}]
+    before = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hi"}]
+    items = [*before, {"role": "user", "content": "Which tea?"}, *rounds, *last]
+    whole = [one for one in rounds if "tea " * 9 not in json.dumps(one)]  # results may be cut
+    request = {key: items}
+    seen = set()
+    for window in range(5, 400, 5):
+        with contextlib.suppress(BudgetExhaustedError):
+            kept = trim_messages(items, window, counter="words")
+            seen.add('"s1"' in json.dumps(kept))
+            assert '"s1"' not in json.dumps(kept) or all(one in kept for one in whole)
+        with contextlib.suppress(BudgetExhaustedError):
+            kept = fit_request(request, context_window=window, counter="words").request[key]
+            seen.add('"s1"' in json.dumps(kept))
+            assert '"s1"' not in json.dumps(kept) or all(one in kept for one in whole)
+    assert True in seen
