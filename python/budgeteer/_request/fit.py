@@ -64,8 +64,9 @@ def fit_request(
     Where a content or the ``text`` of a part should be retrieved chunks, put a `Section` with
     *query* and *chunks* there, one in a message. It is packed into its ``max_tokens``, or what is
     left; ``packer`` and ``min_tokens`` are heeded too. Where tools may be too many, put
-    ``Section(name, tools, select="bm25", query=...)`` in the place of ``tools``: those of *keep*
-    always stay, and the best others that its ``max_tokens``, and what must stay, leave room for.
+    ``Section(name, tools, select="bm25", query=...)`` in the place of ``tools``: those of *keep*,
+    and one that ``tool_choice`` names, always stay, and the best others that its ``max_tokens``,
+    and what must stay, leave room for.
     Where there are none, neither ``tools`` nor ``tool_choice`` and ``parallel_tool_calls`` stay.
 
     With *previous* what was masked, cut or left out of the messages of the last call stays so

@@ -206,6 +206,13 @@ def _choice(choice: object, count: Callable[[str], int]) -> int:
     return NAMED_TOOL + count(name) if isinstance(name, str) else 0
 
 
+def chosen_names(reading: Reading) -> list[str]:
+    """Return what may name the tool that must be called: its name and its type."""
+    choice = fields_of(reading.option("tool_choice")) or {}
+    inner = fields_of(choice.get("function")) or choice
+    return [name for name in (inner.get("name"), choice.get("type")) if isinstance(name, str)]
+
+
 def schema_cost(reading: Reading, count: Callable[[str], int]) -> Cost:
     """Return what the schema of a structured answer costs."""
     found = _schema(reading)

@@ -21,7 +21,7 @@ from budgeteer._messages.tools import ToolTexts
 from budgeteer._messages.turn import MARKER
 from budgeteer._messages.views import placed, without_results
 from budgeteer._request.history import Order, order_of
-from budgeteer._request.parts import Cost, answer_costs, schema_cost, tool_cost
+from budgeteer._request.parts import Cost, answer_costs, chosen_names, schema_cost, tool_cost
 from budgeteer._request.past import Counted, Past
 from budgeteer._request.read import Reading, read_item, texts_of, with_fields
 from budgeteer._request.result import (
@@ -307,9 +307,10 @@ class Work:
             return
         self._tool_texts = dict.fromkeys(map(id, tools))  # each is tried with many others
         where = "request['tools']"
-        kept = [i for i, tool in enumerate(tools) if tool_name(where, tool) in section.keep]
+        keep = (*section.keep, *chosen_names(self.reading))
+        kept = [i for i, tool in enumerate(tools) if tool_name(where, tool) in keep]
         room = max(room, self._tool_cost(kept).tokens)
-        order = ranked(where, tools, section.query or "", section.keep)
+        order = ranked(where, tools, section.query or "", keep)
         self.chosen = fitting(order, lambda places: self._tool_cost(places).tokens <= room)
         self.tools = self._tool_cost(self.chosen)
 

@@ -388,6 +388,25 @@ def test_chunks_give_way():
 TOOLS = [{**TOOL, "function": {**TOOL["function"], "name": f"read_{i}"}} for i in range(3)]
 
 
+@pytest.mark.parametrize(
+    ("choice", "tool"),
+    [
+        ({"type": "function", "function": {"name": "read_2"}}, TOOLS[2]),
+        ({"type": "function", "name": "read_2"}, {"type": "function", **TOOLS[2]["function"]}),
+        ({"type": "tool", "name": "read_2"}, {"name": "read_2", "input_schema": {}}),
+        ({"type": "custom", "custom": {"name": "a"}}, {"type": "custom", "custom": {"name": "a"}}),
+        ({"type": "web_search"}, {"type": "web_search"}),
+    ],
+)
+def test_a_tool_that_must_be_called_stays(choice, tool):
+    """Providers refuse a choice that names none of the tools."""
+    tools = [TOOLS[0], TOOLS[1], tool]
+    section = Section("tools", tools, select="bm25", query="read_0 read_0", max_tokens=1)
+    made = fitted(chat(tools=section, tool_choice=choice), 5_000).request
+    assert tool in made["tools"]
+    assert choice == made["tool_choice"]
+
+
 @pytest.mark.parametrize(("tools", "window"), [([], 50), (TOOLS, 9)])
 def test_no_tools_are_left(tools, window):
     """Providers refuse an empty list of tools, and a choice among none."""
