@@ -38,6 +38,9 @@ _LISTS = ("messages", "input", "tools", "functions")
 _READ = (*_LISTS, "contents", "system", "instructions", "system_instruction", "systemInstruction")
 """What a request may have as an iterable, of which the clients' types allow any."""
 
+_OF_CONVERSE = frozenset(("toolUse", "toolResult"))
+"""The keys of calls and results in a shape in which these could be separated."""
+
 _OF_CHUNKS = ("query", "chunks", "packer", "min_tokens", "max_tokens")
 _OF_TOOLS = ("content", "select", "query", "keep", "max_tokens")
 """What a section in a request may have beside its name."""
@@ -346,6 +349,11 @@ def _find_section(item: Item) -> None:
     if isinstance(content, (list, tuple)):
         for i, part in enumerate(content):
             found = part if type(part) is dict else fields_of(part) or {}
+            if "type" not in found and not _OF_CONVERSE.isdisjoint(found):
+                raise InvalidArgumentError(
+                    f"{item.place} has a call or result in the shape of Bedrock's Converse, which "
+                    "is not read: give the messages in OpenAI's or Anthropic's shape"
+                )
             if not isinstance(found.get("text"), Section):
                 continue
             if item.section is not None:

@@ -385,6 +385,19 @@ def test_chunks_give_way():
     ] == texts
 
 
+def test_calls_of_bedrocks_converse_are_refused():
+    """They are not read, so that a result could stay without its call; texts alone are read."""
+    question = {"role": "user", "content": [{"text": "Which tea? " * 20}]}
+    use = {"toolUse": {"toolUseId": "a", "name": "read", "input": {}}}
+    result = {"toolResult": {"toolUseId": "a", "content": [{"text": "green"}]}}
+    for number, role, part in ((1, "assistant", use), (2, "user", result)):
+        items = [question, question, question]
+        items[number] = {"role": role, "content": [{"text": "Yes."}, part]}
+        with pytest.raises(InvalidArgumentError, match=rf"^messages\[{number}\] .* Converse"):
+            fitted({"messages": items, "system": [{"text": "Be brief."}]})
+    assert [QUESTION] == fitted({"messages": [question, QUESTION]}, 20).request["messages"]
+
+
 TOOLS = [{**TOOL, "function": {**TOOL["function"], "name": f"read_{i}"}} for i in range(3)]
 
 
