@@ -118,7 +118,7 @@ def _is_part(fields: Mapping[str, Any]) -> bool:
     """Return whether these are the fields of a part of Gemini's that stands for a message."""
     if "role" in fields or "type" in fields:
         return False
-    known = ("text", *_CALLS, *_RESPONSES, *_MEDIA)
+    known = ("text", *_CALLS, *_RESPONSES, *_MEDIA, *_CODE)
     return any(key in fields for key in known) or _is_file(fields)
 
 
@@ -312,6 +312,7 @@ _CALLS = ("function_call", "functionCall")
 _RESPONSES = ("function_response", "functionResponse")
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 _MEDIA = ("inline_data", "inlineData", "file_data", "fileData")
+_CODE = ("executable_code", "executableCode", "code_execution_result", "codeExecutionResult")
 _FILE_TYPES = ("mime_type", "mimeType")
 
 

@@ -464,3 +464,13 @@ def test_a_search_for_tools_by_the_provider_stays():
         kept = [*trim_messages(items, limit)]
         assert (search in kept) == (found in kept)
     assert found in kept
+
+
+def test_code_of_gemini_by_itself_counts():
+    """A part alone is a message whatever it holds, as Google's client takes it."""
+    code = {"executable_code": {"code": "print(1)", "language": "PYTHON"}}
+    ran = {"codeExecutionResult": {"output": "1 " * 50, "outcome": "OUTCOME_OK"}}
+    for part in (code, ran):
+        whole = {"role": "user", "parts": [part]}
+        assert count_messages([whole]) == count_messages([part])
+        assert fit_request({"model": "gemini-2.5-pro", "contents": [part]}).total_tokens
