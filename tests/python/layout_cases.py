@@ -331,7 +331,48 @@ def _sides(size):
     return {} if size is None else {"width": size[0], "height": size[1]}
 
 
-KINDS = (layouts, trims, turns, images)
+def _round(random):
+    """Return messages with calls that the provider runs, and their answers here or later."""
+    text = {"type": "text", "text": "tea " * random.choice([1, 20])}
+    run = {"type": random.choice(["server_tool_use", "mcp_tool_use"]), "id": "s", "name": "g"}
+    run["input"] = {"query": "tea"}
+    found = {"type": random.choice(["web_search_tool_result", "mcp_tool_result"])}
+    found |= {"tool_use_id": random.choice(["s", "s", "t"]), "content": []}
+    caller = random.choice(
+        [{"type": "direct"}, {"type": "code", "tool_id": "s"}, {"caller_id": "s"}]
+    )
+    use = {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": caller}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "a",
+        "content": "tea " * random.choice([1, 30]),
+    }
+    made = [{"role": "user", "content": "Which tea?"}]
+    for _ in range(random.randrange(1, 5)):
+        parts = random.sample([text, run, found, use], random.randrange(1, 4))
+        made.append({"role": random.choice(["assistant"] * 4 + ["user"]), "content": parts})
+        if use in parts:
+            made.append({"role": "user", "content": [result]})
+    return made
+
+
+def rounds():
+    """Return which messages `trim_messages` keeps of rounds that the provider has a part in."""
+    random = Random(31)
+    cases = []
+    for _ in range(120):
+        case = {
+            "messages": [m for _ in range(random.randrange(1, 4)) for m in _round(random)],
+            "max_tokens": random.randrange(10, 160),
+            "counter": "words",
+            "model": None,
+            "start_on": random.choice([None, None, "user"]),
+        }
+        cases.append({**case, **_trimmed(case)})
+    return cases
+
+
+KINDS = (layouts, trims, turns, images, rounds)
 
 
 if __name__ == "__main__":

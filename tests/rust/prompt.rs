@@ -26,6 +26,11 @@ fn trimming_turn_after_turn_is_that_of_python() {
     trims_as_python(&cases("layout.json", "turns"));
 }
 
+#[test]
+fn trimming_what_a_provider_runs_is_that_of_python() {
+    trims_as_python(&cases("layout.json", "rounds"));
+}
+
 fn trims_as_python(all: &Value) {
     for case in list(all) {
         let previous = case.get("previous").map(messages);

@@ -369,6 +369,15 @@ impl Message {
         }
     }
 
+    /// Returns what ties it to other messages of the model.
+    #[cfg(feature = "json")]
+    fn links(&self) -> json::Links<'_> {
+        match &self.0 {
+            Body::Typed(_) => json::Links::default(),
+            Body::Json(value) => json::links(value),
+        }
+    }
+
     /// Returns the message without those of its results that do not stay; None
     /// where nothing is left.
     fn without_results(&self, stays: &[bool]) -> Option<Self> {

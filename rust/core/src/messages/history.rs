@@ -24,7 +24,7 @@ pub(crate) struct History {
 pub(super) struct Other {
     pub(super) index: usize,
     /// How far back it reaches: to the first of the calls whose results it has,
-    /// or to the message itself.
+    /// or that it needs, or to the message itself.
     reach: usize,
     /// The number of its results that stay.
     pub(super) results: usize,
@@ -55,10 +55,19 @@ impl History {
                 let Some(left) = message.without_results(&has_call) else { continue };
                 history.partial.insert(index, left);
             }
+            let reach = found.iter().copied().min().unwrap_or(index);
+            #[cfg(feature = "json")]
+            let links = message.links();
+            #[cfg(feature = "json")]
+            let reach = links
+                .needs
+                .iter()
+                .filter_map(|&key| calls.get(key).copied())
+                .fold(reach, usize::min);
             history.others.push(Other {
                 index,
                 results: found.len(),
-                reach: found.iter().copied().min().unwrap_or(index),
+                reach,
                 is_user: message.role() == "user",
                 is_reply: message.is_reply(),
             });
@@ -72,6 +81,8 @@ impl History {
             } else if found.is_empty() {
                 caller = None;
             }
+            #[cfg(feature = "json")]
+            calls.extend(links.asks.into_iter().map(|key| (key, index)));
         }
         history
     }

@@ -180,6 +180,43 @@ fn ids_of_parts<'a>(
     parts.filter(move |part| part["type"] == kind).map(move |part| part[key].as_str())
 }
 
+/// The kinds of calls that the provider runs.
+const RUN_BY_PROVIDER: [&str; 2] = ["server_tool_use", "mcp_tool_use"];
+
+/// What ties a message of the model to others of the model, beside the calls of
+/// a caller's tools.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Links<'a> {
+    /// The ids of the calls that the provider runs and has not answered in it.
+    pub(super) asks: Vec<&'a str>,
+    /// The ids of such calls in a message before, which it answers or goes on
+    /// with.
+    pub(super) needs: Vec<&'a str>,
+}
+
+pub(super) fn links(message: &Value) -> Links<'_> {
+    let (mut asks, mut answers, mut callers) = (Vec::new(), Vec::new(), Vec::new());
+    if message["role"] != "assistant" {
+        return Links::default();
+    }
+    let parts = ["content", "tool_calls"].map(|key| message[key].as_array());
+    for part in parts.into_iter().flatten().flatten() {
+        let kind = part["type"].as_str().unwrap_or_default();
+        if RUN_BY_PROVIDER.contains(&kind) {
+            asks.extend(part["id"].as_str());
+        } else if kind.ends_with("_tool_result") {
+            answers.extend(part["tool_use_id"].as_str());
+        }
+        // Where a call by a program has the id of that program, Anthropic's key
+        // and OpenAI's.
+        callers
+            .extend(["tool_id", "caller_id"].iter().filter_map(|key| part["caller"][key].as_str()));
+    }
+    let needs = answers.iter().chain(&callers).copied().filter(|key| !asks.contains(key)).collect();
+    asks.retain(|key| !answers.contains(key));
+    Links { asks, needs }
+}
+
 /// Returns whether a message of the user holds more than tool results.
 pub(super) fn has_more_than_results(message: &Value) -> bool {
     let results = ids_of_parts(message, "tool_result", "tool_use_id").count();
