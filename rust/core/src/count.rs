@@ -342,6 +342,17 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "o200k")]
+    fn a_factor_is_what_a_count_rests_on() {
+        let counter = |factor| match crate::Encoding::O200k.native() {
+            Some(Native::Exact(exact, _)) => Native::Exact(exact, Factor::new(factor)),
+            other => panic!("an encoding counts exactly: {other:?}"),
+        };
+        let basis = |factor| counter(factor).basis();
+        assert_eq!([Basis::Exact, Basis::Factor], [basis(1.0), basis(1.5)]);
+    }
+
+    #[test]
     fn ratios_round_up() {
         for (ratio, text, tokens) in [(2.5, "abcde", 2), (2.5, "abcdef", 3), (100.0, "a", 1)] {
             assert_eq!(tokens, Estimate::CharsPerToken(ratio).count(text));

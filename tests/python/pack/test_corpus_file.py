@@ -290,6 +290,19 @@ def test_layout(path):
     assert [20, 0, *words, *headings, *runs, 4, 0, 0, 8, 3, 8, 0, 8, 0] == sizes
 
 
+@native
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [(["th\u00e9", "\U0001f375"], 0), (["\ud83c tea"], 1), (["tea", "th\u00e9 \udf75", "tea"], 1)],
+)
+def test_a_file_says_whether_it_has_surrogates(path, texts, expected):
+    """What reads it relies on that: without them all its texts are UTF-8."""
+    Corpus(texts).save(path)
+
+    assert (expected,) == struct.unpack("<Q", path.read_bytes()[32:40])
+    assert texts == list(Corpus.open(path))
+
+
 LARGE = [
     Chunk(
         " ".join(f"{('green', 'black', 'white')[j % 3]}leaf{i * j % 97} tea" for j in range(12)),
@@ -436,6 +449,9 @@ def test_counts_are_kept(path):
 
     assert path.stat().st_size == size + sum(1 + len(name) + 4 * 3 for name in counters)
     opened = Corpus.open(path)
+    again = path.with_name("again")
+    opened.save(again)
+    assert path.read_bytes() == again.read_bytes()
     assert packed == [pack("tea", opened, 5, counter=counter).text for counter in counters]
 
 

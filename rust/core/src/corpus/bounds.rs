@@ -127,10 +127,11 @@ impl AllBounds {
     }
 
     /// Returns the bounds that are kept in a file: of each encoding, for all of
-    /// `count` chunks.
+    /// `count` chunks. The last used are the last: so are they where each is put
+    /// before the others as it is read.
     pub(super) fn stored(&self, count: usize) -> Vec<(&'static str, Arc<Bounds>)> {
         let all = self.each();
-        let all = all.iter().filter(|(_, all)| all.len() == count);
+        let all = all.iter().rev().filter(|(_, all)| all.len() == count);
         all.filter_map(|(tokenizer, all)| Some((tokenizer.encoding()?.name(), Arc::clone(all))))
             .collect()
     }
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!((vec!["o200k_base"], vec!["cl100k_base"]), (names(2), names(3)));
         let longer = all.of(&o200k(), &STARTS, &CHARS);
         assert_eq!([(5, true), told(&bounds)[1], told(&other)[2]], *told(&longer));
-        assert_eq!(vec!["o200k_base", "cl100k_base"], names(3));
+        assert_eq!(vec!["cl100k_base", "o200k_base"], names(3));
 
         let copy = all.clone();
         longer.set(1, 3);
