@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from budgeteer import _validate
-from budgeteer._messages.shapes import as_json, fields_of, mapping
+from budgeteer._messages.shapes import as_json, fields_of, mapping, tool_fields
 from budgeteer.errors import InvalidArgumentError
 
 Select: TypeAlias = Literal["bm25"]
@@ -19,8 +19,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def tool_name(where: str, tool: Any) -> str:
     """Return the name of a tool; *where* names it in an error."""
     fields = mapping(where, tool)
-    inner = fields_of(fields.get("function")) or fields
-    name = inner.get("name", fields.get("type"))
+    name = tool_fields(fields).get("name", fields.get("type"))
     return _validate.text(f"{where}['name']", name)
 
 

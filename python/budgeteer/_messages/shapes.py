@@ -65,6 +65,15 @@ def fields_of(value: object) -> Mapping[str, Any] | None:
     return None
 
 
+_AROUND_TOOLS = ("function", "custom")
+
+
+def tool_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what ``function`` or ``custom`` holds of a tool or a choice of one, or its *fields*."""
+    inner = (fields_of(fields.get(key)) for key in _AROUND_TOOLS)
+    return next((found for found in inner if found), fields)
+
+
 def mapping(where: str, value: object) -> Mapping[str, Any]:
     """Return the fields of *value*, which must be a mapping or an object that is like one."""
     fields = value if type(value) is dict else fields_of(value)

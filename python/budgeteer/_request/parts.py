@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_origin
 from budgeteer import _validate
 from budgeteer._messages.frames import OPENAI, Frame, Rule
 from budgeteer._messages.messages import NAMED_TOOL, NO_TOOL
-from budgeteer._messages.shapes import as_json, fields_of, mapping, plain
+from budgeteer._messages.shapes import as_json, fields_of, mapping, plain, tool_fields
 from budgeteer._messages.tools import ToolTexts, framed_tools, render_tools, tool_text
 from budgeteer._request.read import Provider, Reading
 from budgeteer.errors import InvalidArgumentError
@@ -113,7 +113,7 @@ def split_tools(tools: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             plain += _validate.batch(f"{where}[{declared!r}]", fields[declared])
             run += _run_by_google({key: of for key, of in fields.items() if key != declared})
         elif any(key in fields for key in ("function", "input_schema", "parameters")) or (
-            fields.get("type") in (None, "function") and "name" in fields
+            fields.get("type") in (None, "function", "custom") and "name" in tool_fields(fields)
         ):
             plain.append(tool)
         elif fields.get("type") is None:
@@ -201,16 +201,15 @@ def _choice(choice: object, count: Callable[[str], int]) -> int:
     """Return what a choice of tools costs; one that is not known costs nothing."""
     if choice == "none":
         return NO_TOOL
-    fields = fields_of(choice) or {}
-    name = (fields_of(fields.get("function")) or fields).get("name")
+    name = tool_fields(fields_of(choice) or {}).get("name")
     return NAMED_TOOL + count(name) if isinstance(name, str) else 0
 
 
 def chosen_names(reading: Reading) -> list[str]:
     """Return what may name the tool that must be called: its name and its type."""
     choice = fields_of(reading.option("tool_choice")) or {}
-    inner = fields_of(choice.get("function")) or choice
-    return [name for name in (inner.get("name"), choice.get("type")) if isinstance(name, str)]
+    names = tool_fields(choice).get("name"), choice.get("type")
+    return [name for name in names if isinstance(name, str)]
 
 
 def schema_cost(reading: Reading, count: Callable[[str], int]) -> Cost:

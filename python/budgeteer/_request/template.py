@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from budgeteer import _validate
-from budgeteer._messages.shapes import RESULT_ROLES, fields_of
+from budgeteer._messages.shapes import RESULT_ROLES, fields_of, tool_fields
 from budgeteer._request.parts import split_tools
 from budgeteer._request.read import Reading, texts_of
 from budgeteer.errors import CounterError, InvalidArgumentError
@@ -136,8 +136,8 @@ def _call(value: Any) -> dict[str, Any]:
 
 
 def _tool(value: Any) -> dict[str, Any]:
-    fields = fields_of(value) or {}
-    inner = fields_of(fields.get("function")) or fields
-    schema = inner.get("parameters") or inner.get("input_schema") or {}
+    inner = tool_fields(fields_of(value) or {})
+    schemas = (inner.get(key) for key in ("parameters", "input_schema", "format"))
+    schema = next((found for found in schemas if found), {})
     function = {"name": inner.get("name"), "description": inner.get("description") or ""}
     return {"type": "function", "function": {**function, "parameters": schema}}

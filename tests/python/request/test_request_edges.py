@@ -13,7 +13,7 @@ from budgeteer import (
     fit_request,
     trim_messages,
 )
-from budgeteer.window import count_messages
+from budgeteer.window import count_messages, count_tools
 
 QUESTION = {"role": "user", "content": "Green tea?"}
 TOOL = {"type": "function", "function": {"name": "read", "parameters": {}}}
@@ -418,6 +418,18 @@ def test_a_tool_that_must_be_called_stays(choice, tool):
     made = fitted(chat(tools=section, tool_choice=choice), 5_000).request
     assert tool in made["tools"]
     assert choice == made["tool_choice"]
+
+
+@pytest.mark.parametrize("make", [lambda one: {"custom": one}, lambda one: one])
+def test_a_custom_tool_costs_what_it_shows(make):
+    """The caller runs it: it is none of those that a provider has a price for."""
+    grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a+/"}}
+    one = {"name": "run", "description": "Run it.", "format": grammar}
+    tool = {"type": "custom", **make(one)}
+    made = fitted(chat(tools=[tool], messages=[QUESTION]), 900)
+    assert 0 < made.report.sections["tools"].tokens < 2 * count_tools([tool])
+    section = Section("tools", [tool, *TOOLS], select="bm25", query="read", keep=["run"])
+    assert tool in fitted(chat(tools=section), 5_000).request["tools"]
 
 
 @pytest.mark.parametrize(("tools", "window"), [([], 50), (TOOLS, 9)])
