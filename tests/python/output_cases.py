@@ -227,6 +227,37 @@ def logs():
     return cases
 
 
+SEEDS = (378, 460, 653, 1278, 1953, 2154, 2214, 2528, 2575, 2885, 3102, 3326)
+"""Of thousands, those whose cases tell apart what no other case here does."""
+
+
+def drawn(seed):
+    """Return a case of any kind, counted by characters, so that one more or less shows."""
+    random = Random(seed)
+    makes = [_json, _log, _diff, _text, _odd_json, _odd_log, _git]
+    makes += [
+        lambda random: "\n".join(_object(random) for _ in range(random.choice([1, 2, 6, 30])))
+    ]
+    makes += [
+        lambda random: "\n".join(_build(random) for _ in range(random.choice([1, 2, 6, 30])))
+    ]
+    value = random.choice(makes)(random)
+    case = {
+        "value": value,
+        "max_tokens": random.randrange(random.choice([60, 300, 2 * len(value) + 1])),
+        "kind": random.choice(["auto", "auto", "auto", "text", "log"]),
+        "query": random.choice([None, None, "green timeout", "pot 7"]),
+        "counter": "chars_per_token:1",
+    }
+    pointer = random.choice([None, None, "/tea", '"\\tea' * 20, "/t" * 40])
+    return _answered(fit_output, case, pointer)
+
+
+def characters():
+    """Return results of any kind, and what is left of them in a number of characters."""
+    return [drawn(seed) for seed in SEEDS]
+
+
 def diffs():
     """Return diffs of many shapes, and what is left of them."""
     random = Random(21)
@@ -307,7 +338,7 @@ def _answer(function, case, pointer):
     return {"fitted": found}
 
 
-KINDS = (outputs, diffs, shapes, logs, shared, refused)
+KINDS = (outputs, diffs, shapes, logs, characters, shared, refused)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,11 @@ fn are_those_of_python(file_kind: &str) {
 }
 
 #[test]
+fn characters_are_those_of_python() {
+    are_those_of_python("characters");
+}
+
+#[test]
 fn outputs_are_those_of_python() {
     are_those_of_python("outputs");
 }

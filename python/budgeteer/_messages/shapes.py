@@ -69,7 +69,7 @@ _AROUND_TOOLS = ("function", "custom")
 
 
 def tool_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what ``function`` or ``custom`` holds of a tool or a choice of one, or its *fields*."""
+    """Return what ``function`` or ``custom`` has of a tool or a choice of one, or its *fields*."""
     inner = (fields_of(fields.get(key)) for key in _AROUND_TOOLS)
     return next((found for found in inner if found), fields)
 

@@ -138,6 +138,6 @@ def _call(value: Any) -> dict[str, Any]:
 def _tool(value: Any) -> dict[str, Any]:
     inner = tool_fields(fields_of(value) or {})
     schemas = (inner.get(key) for key in ("parameters", "input_schema", "format"))
-    schema = next((found for found in schemas if found), {})
+    schema: Any = next((found for found in schemas if found), {})
     function = {"name": inner.get("name"), "description": inner.get("description") or ""}
     return {"type": "function", "function": {**function, "parameters": schema}}
