@@ -362,21 +362,21 @@ def links_of(role: str, fields: Mapping[str, Any]) -> Links:
     """Return what ties a message of the model to others of the model."""
     if role != "assistant":
         return NO_LINKS
-    asks: list[str | None] = []
-    answers: list[str | None] = []
-    callers: list[str | None] = []
+    asks: dict[str | None, None] = {}  # sets in order
+    answers: dict[str | None, None] = {}
+    callers: dict[str | None, None] = {}
     for key in ("content", "tool_calls"):
         value = fields.get(key)
         for part in value if isinstance(value, (list, tuple)) else ():
             inner = part if type(part) is dict else fields_of(part) or {}
             kind = inner.get("type")
             if kind in _RUN_BY_PROVIDER:
-                asks.append(_id(inner, "id"))
+                asks[_id(inner, "id")] = None
             elif isinstance(kind, str) and kind.endswith("_tool_result"):
-                answers.append(_id(inner, "tool_use_id"))
+                answers[_id(inner, "tool_use_id")] = None
             caller = inner.get("caller")
             if caller is not None:
-                callers += [_id(caller, name) for name in _CALLERS]
+                callers |= {_id(caller, name): None for name in _CALLERS}
     if not (asks or answers or callers):
         return NO_LINKS
     return Links(

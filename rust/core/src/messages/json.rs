@@ -4,6 +4,8 @@ pub(super) mod media;
 mod tools;
 mod values;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use self::values::{DEEPEST, deeper, object, string, to_text, wrong};
@@ -212,9 +214,11 @@ pub(super) fn links(message: &Value) -> Links<'_> {
         callers
             .extend(["tool_id", "caller_id"].iter().filter_map(|key| part["caller"][key].as_str()));
     }
-    let needs = answers.iter().chain(&callers).copied().filter(|key| !asks.contains(key)).collect();
-    asks.retain(|key| !answers.contains(key));
-    Links { asks, needs }
+    let [asked, answered] = [&asks, &answers].map(|keys| HashSet::<&str>::from_iter(keys.clone()));
+    asks.retain(|key| !answered.contains(key));
+    answers.extend(callers);
+    answers.retain(|key| !asked.contains(key));
+    Links { asks, needs: answers }
 }
 
 /// Returns whether a message of the user holds more than tool results.
