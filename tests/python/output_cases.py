@@ -9,6 +9,7 @@ against Python, `tests/rust/output.rs` against Rust.
 
 import difflib
 import json
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -227,6 +228,11 @@ def logs():
     return cases
 
 
+def _lines(make, random):
+    """Return some lines, each made by a function."""
+    return "\n".join(make(random) for _ in range(random.choice([1, 2, 6, 30])))
+
+
 SEEDS = (378, 460, 653, 1278, 1953, 2154, 2214, 2528, 2575, 2885, 3102, 3326)
 """Of thousands, those whose cases tell apart what no other case here does."""
 
@@ -235,12 +241,7 @@ def drawn(seed):
     """Return a case of any kind, counted by characters, so that one more or less shows."""
     random = Random(seed)
     makes = [_json, _log, _diff, _text, _odd_json, _odd_log, _git]
-    makes += [
-        lambda random: "\n".join(_object(random) for _ in range(random.choice([1, 2, 6, 30])))
-    ]
-    makes += [
-        lambda random: "\n".join(_build(random) for _ in range(random.choice([1, 2, 6, 30])))
-    ]
+    makes += [partial(_lines, _object), partial(_lines, _build)]
     value = random.choice(makes)(random)
     case = {
         "value": value,

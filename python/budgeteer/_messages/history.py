@@ -160,7 +160,7 @@ class History:
             reach = self._answered(i, reach, shape in ("item", "output", "part"))
         else:
             self._reply = None
-        reach = self._linked(i, reach, links)
+        reach = self._linked(reach, links.needs) if links.needs else reach
         self.others.append(i)
         if reach is None:
             self._starts.append(i)
@@ -168,10 +168,9 @@ class History:
             self._reach(reach)
         if calls or i not in self.results:
             self._caller = i if calls else None
-        for key in calls:
+        for key in (*calls, *links.asks):
             if key is not None:
                 self._calls[key] = i
-        self._calls.update(dict.fromkeys(links.asks, i))
 
     def _asking(
         self, i: int, role: str, results: Sequence[str | None], others: int
@@ -202,12 +201,10 @@ class History:
             return reach
         return before if reach is None else min(reach, before)
 
-    def _linked(self, i: int, reach: int | None, links: Links) -> int | None:
-        """Return the first message that a message with these *links* needs, as `reach`."""
-        asked = min((self._calls.get(key, i) for key in links.needs), default=i)
-        if asked == i:
-            return reach
-        return asked if reach is None else min(reach, asked)
+    def _linked(self, reach: int | None, needs: Sequence[str]) -> int | None:
+        """Return the first message that one that *needs* calls of these ids reaches to."""
+        asked = [self._calls[key] for key in needs if key in self._calls]
+        return min(asked if reach is None else [reach, *asked], default=None)
 
     def _reach(self, place: int) -> None:
         """Let the newest message need all from *place* on: no history begins in between."""

@@ -65,12 +65,13 @@ def fields_of(value: object) -> Mapping[str, Any] | None:
     return None
 
 
-_AROUND_TOOLS = ("function", "custom")
+AROUND_TOOLS = ("function", "custom")
+"""What may stand around the fields of a tool."""
 
 
 def tool_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what ``function`` or ``custom`` has of a tool or a choice of one, or its *fields*."""
-    inner = (fields_of(fields.get(key)) for key in _AROUND_TOOLS)
+    inner = (fields_of(fields.get(key)) for key in AROUND_TOOLS)
     return next((found for found in inner if found), fields)
 
 

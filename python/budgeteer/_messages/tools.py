@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from budgeteer import _validate
-from budgeteer._messages.shapes import DEEPEST, as_json, mapping
+from budgeteer._messages.shapes import AROUND_TOOLS, DEEPEST, as_json, mapping
 from budgeteer.errors import InvalidArgumentError
 
 _PER_TOOLS, _WITH_SYSTEM = 9, -4
@@ -62,7 +62,7 @@ def tool_text(
 def _render_tool(where: str, item: Any) -> str:
     lines = []
     tool = mapping(where, item)
-    around = next((key for key in ("function", "custom") if tool.get(key) is not None), None)
+    around = next((key for key in AROUND_TOOLS if tool.get(key) is not None), None)
     if around is not None:
         where = f"{where}[{around!r}]"
         tool = mapping(where, tool[around])

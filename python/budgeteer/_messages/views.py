@@ -270,8 +270,7 @@ def _from_item(fields: Mapping[str, Any], kind: str) -> View:
     if kind == "mcp_approval_request":
         key = fields.get("id")
     if kind == "mcp_approval_response":
-        key = fields.get("approval_request_id")
-        return View({"role": "tool", "tool_call_id": key, "content": [dict(fields)]}, "item")
+        return _from_output(fields, fields.get("approval_request_id"))
     # What the provider found by itself has no id: it stays with the search before it.
     is_own = kind == "tool_search_output" and key is None
     if kind.endswith("_output") and not is_own:
@@ -297,7 +296,7 @@ def _from_output(fields: Mapping[str, Any], key: object) -> View:
     """Return the view of the result of a call, whose id is *key*."""
     output = fields.get("output")
     view: dict[str, Any] = {"role": "tool", "tool_call_id": key}
-    if "output" not in fields:  # as of a program or a search for tools
+    if "output" not in fields:  # as of a program, a search for tools or an approval
         return View({**view, "content": [dict(fields)]}, "item")
     if isinstance(output, (str, list, tuple)) or output is None:
         return View({**view, "content": output}, "output")

@@ -28,6 +28,7 @@ pub(crate) use costs::Costs;
 use costs::Piece;
 use frames::Frame;
 pub(crate) use history::History;
+use history::Links;
 pub(crate) use keep::{Keeper, Rules};
 pub use tools::{Tool, ToolChoice, count_tools};
 pub use trim::{Trim, Trimmed, trim_messages};
@@ -370,10 +371,10 @@ impl Message {
     }
 
     /// Returns what ties it to other messages of the model.
-    #[cfg(feature = "json")]
-    fn links(&self) -> json::Links<'_> {
+    fn links(&self) -> Links<'_> {
         match &self.0 {
-            Body::Typed(_) => json::Links::default(),
+            Body::Typed(_) => Links::default(),
+            #[cfg(feature = "json")]
             Body::Json(value) => json::links(value),
         }
     }

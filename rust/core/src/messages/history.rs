@@ -33,6 +33,17 @@ pub(super) struct Other {
     pub(super) is_reply: bool,
 }
 
+/// What ties a message of the model to others of the model, beside the calls of
+/// a caller's tools.
+#[derive(Debug, Default)]
+pub(super) struct Links<'a> {
+    /// The ids of the calls that the provider runs and has not answered in it.
+    pub(super) asks: Vec<&'a str>,
+    /// The ids of such calls in a message before, which it answers or goes on
+    /// with.
+    pub(super) needs: Vec<&'a str>,
+}
+
 impl History {
     /// Sorts messages by their kind.
     pub(crate) fn read(messages: &[Message]) -> Self {
@@ -55,15 +66,9 @@ impl History {
                 let Some(left) = message.without_results(&has_call) else { continue };
                 history.partial.insert(index, left);
             }
-            let reach = found.iter().copied().min().unwrap_or(index);
-            #[cfg(feature = "json")]
             let links = message.links();
-            #[cfg(feature = "json")]
-            let reach = links
-                .needs
-                .iter()
-                .filter_map(|&key| calls.get(key).copied())
-                .fold(reach, usize::min);
+            let needed = links.needs.iter().filter_map(|&key| calls.get(key));
+            let reach = found.iter().chain(needed).copied().min().unwrap_or(index);
             history.others.push(Other {
                 index,
                 results: found.len(),
@@ -81,7 +86,6 @@ impl History {
             } else if found.is_empty() {
                 caller = None;
             }
-            #[cfg(feature = "json")]
             calls.extend(links.asks.into_iter().map(|key| (key, index)));
         }
         history

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use self::values::{DEEPEST, deeper, object, string, to_text, wrong};
+use super::history::Links;
 use super::{Body, Message, Part, Piece, ToolCall, is_result};
 use crate::error::Error;
 use crate::images::{Detail, Image, size_of_base64, size_of_url};
@@ -185,17 +186,7 @@ fn ids_of_parts<'a>(
 /// The kinds of calls that the provider runs.
 const RUN_BY_PROVIDER: [&str; 2] = ["server_tool_use", "mcp_tool_use"];
 
-/// What ties a message of the model to others of the model, beside the calls of
-/// a caller's tools.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Links<'a> {
-    /// The ids of the calls that the provider runs and has not answered in it.
-    pub(super) asks: Vec<&'a str>,
-    /// The ids of such calls in a message before, which it answers or goes on
-    /// with.
-    pub(super) needs: Vec<&'a str>,
-}
-
+/// Returns what ties a message to other messages of the model.
 pub(super) fn links(message: &Value) -> Links<'_> {
     let (mut asks, mut answers, mut callers) = (Vec::new(), Vec::new(), Vec::new());
     if message["role"] != "assistant" {
