@@ -4,6 +4,7 @@ Identity: the native backend answers what the reference answers, on every input.
 Code points that the running Python does not assign are left out: there the tables differ.
 """
 
+import copy
 import functools
 import random
 import sys
@@ -41,8 +42,7 @@ from support import (
 
 from budgeteer import _codes, get_counter, pack
 from budgeteer._reference._pack import near, pipeline
-from budgeteer._reference._rank import bm25
-from budgeteer._reference._rank.bm25 import score
+from budgeteer._reference._rank import lexical
 from budgeteer._reference._rank.score import overlap
 from budgeteer._reference._rank.terms import terms
 
@@ -414,9 +414,11 @@ def large_batch(seed, size):
 @pytest.fixture
 def _scored_once(monkeypatch):
     """The reference scores the same query and texts once, and finds the terms of a text once."""
-    scored = functools.cache(score)
+    scored = functools.cache(lexical.score)
     monkeypatch.setattr(
-        bm25, "score", lambda query, pairs, *terms: [*scored(query, tuple(pairs), *terms)]
+        lexical,
+        "score",
+        lambda query, pairs, options: copy.deepcopy(scored(query, tuple(pairs), options)),
     )
     monkeypatch.setattr(pipeline, "overlap", functools.cache(overlap))
     monkeypatch.setattr(near, "terms", functools.cache(terms))
