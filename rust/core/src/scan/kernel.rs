@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // vector instructions and unaligned loads
 
 use super::Scanner;
+use super::tally::Places;
 use crate::keywords::{Class, class};
 use crate::text::OTHER;
 
@@ -55,8 +56,8 @@ pub(super) struct Tables {
     /// For each of the first bytes, the buckets of the keywords that have it
     /// there.
     first: [ByteTable; FIRST],
-    /// The keywords of each bucket, by number.
-    buckets: [Vec<u8>; BUCKETS],
+    /// The keywords of each bucket: a bit for each.
+    buckets: [u64; BUCKETS],
 }
 
 /// Returns the bytes that may stand in front of a keyword.
@@ -78,14 +79,11 @@ pub(super) fn alphanumeric() -> ByteTable {
 
 impl Tables {
     pub(super) fn new(keywords: &[Vec<u8>]) -> Self {
-        let mut tables = Self {
-            boundary: boundary(),
-            first: [ByteTable::EMPTY; FIRST],
-            buckets: [const { Vec::new() }; BUCKETS],
-        };
-        for (number, keyword) in (0_u8..).zip(keywords) {
-            let bucket = usize::from(number) % BUCKETS;
-            tables.buckets[bucket].push(number);
+        let mut tables =
+            Self { boundary: boundary(), first: [ByteTable::EMPTY; FIRST], buckets: [0; BUCKETS] };
+        for (number, keyword) in keywords.iter().enumerate() {
+            let bucket = number % BUCKETS;
+            tables.buckets[bucket] |= 1 << number;
             for (place, table) in tables.first.iter_mut().enumerate() {
                 match keyword.get(place) {
                     Some(byte) => {
@@ -102,8 +100,8 @@ impl Tables {
 
     /// Returns a bit for each bucket that has a keyword not yet in `found`.
     fn live(&self, found: u64) -> u8 {
-        let is_live = |bucket: &Vec<u8>| bucket.iter().any(|&number| found >> number & 1 == 0);
-        (0..BUCKETS).fold(0, |live, i| live | u8::from(is_live(&self.buckets[i])) << i)
+        let is_live = |keywords: u64| u8::from(keywords & !found != 0);
+        (0..).zip(self.buckets).fold(0, |live, (i, keywords)| live | is_live(keywords) << i)
     }
 }
 
@@ -186,44 +184,61 @@ impl<'s, L: Lanes> Scan<'s, L> {
         }
     }
 
-    /// Looks at the WIDTH places from `at` on, or at those of them in `wanted`,
-    /// and returns whether all keywords are found now. `start` points to the
-    /// byte in front of the first place.
+    /// Returns the buckets of the keywords that may begin at each of WIDTH places,
+    /// and a bit for each place that is worth a look. `start` points to the byte in
+    /// front of the first place.
     ///
     /// # Safety
     ///
     /// The processor must have the instructions of `L`, and WIDTH + FIRST bytes
     /// from `start` on must be readable.
     #[inline(always)]
-    unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64) -> bool {
+    unsafe fn look(&self, start: *const u8) -> (L::Bytes, u64) {
         // SAFETY: as this function's contract says.
-        let (starts, mut candidates) = unsafe {
+        unsafe {
             let look_up = |offset: usize, table| L::look_up(table, L::load(start.add(offset)));
             let [one, two, three] = self.first;
             let starts = L::and(
                 L::and(look_up(1, one), look_up(2, two)),
                 L::and(look_up(3, three), self.live),
             );
-            (starts, L::both_nonzero(starts, look_up(0, self.boundary)) & wanted)
-        };
-        if candidates == 0 {
-            return false;
+            (starts, L::both_nonzero(starts, look_up(0, self.boundary)))
         }
-        let before = self.found;
+    }
+
+    /// Compares the keywords of these buckets at the candidates of the WIDTH places
+    /// from `at` on, and returns whether all keywords are found now.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of `L`.
+    #[inline(always)]
+    unsafe fn compare(&mut self, starts: L::Bytes, candidates: u64, at: usize) -> bool {
         let mut buckets = [0; MAX_WIDTH];
         // SAFETY: the caller guarantees the instructions.
         unsafe { L::store(starts, &mut buckets) };
-        while candidates != 0 {
-            let offset = candidates.trailing_zeros() as usize;
-            candidates &= candidates - 1;
-            let buckets = buckets[offset];
-            self.found |= confirm(self.scanner, self.folded, at + offset, buckets, self.found);
-        }
-        if self.found != before {
+        let found = confirm(self.scanner, self.folded, at, candidates, &buckets, self.found);
+        if found != self.found {
+            self.found = found;
             // SAFETY: the caller guarantees the instructions.
-            self.live = unsafe { L::splat(self.scanner.tables.live(self.found)) };
+            self.live = unsafe { L::splat(self.scanner.tables.live(found)) };
         }
-        self.found == self.scanner.all
+        found == self.scanner.all
+    }
+
+    /// Looks at the WIDTH places from `at` on, at those of them in `wanted`, and
+    /// returns whether all keywords are found now.
+    ///
+    /// # Safety
+    ///
+    /// As of [`look`](Self::look).
+    #[inline(always)]
+    unsafe fn block(&mut self, start: *const u8, at: usize, wanted: u64) -> bool {
+        // SAFETY: as this function's contract says.
+        unsafe {
+            let (starts, candidates) = self.look(start);
+            candidates & wanted != 0 && self.compare(starts, candidates & wanted, at)
+        }
     }
 }
 
@@ -326,19 +341,23 @@ pub(super) unsafe fn bits<L: Lanes, const HIGH: bool>(
     }
 }
 
-/// Returns the keywords of `buckets` that stand at `at` as words and are not
-/// yet in `found`.
-#[inline]
-fn confirm(scanner: &Scanner, folded: &[u8], at: usize, mut buckets: u8, found: u64) -> u64 {
-    let mut confirmed = 0;
-    while buckets != 0 {
-        let bucket = buckets.trailing_zeros() as usize;
-        buckets &= buckets - 1;
-        for &number in &scanner.tables.buckets[bucket] {
-            if found >> number & 1 == 0 && scanner.matches(folded, at, usize::from(number)) {
-                confirmed |= 1 << number;
+/// Returns `found` with the keywords that stand as words at `candidates`, a bit for
+/// each of the places from `at` on, and are of the buckets there.
+#[inline(never)] // else the tables are loaded anew for each block
+fn confirm(
+    scanner: &Scanner,
+    folded: &[u8],
+    at: usize,
+    candidates: u64,
+    buckets: &[u8; MAX_WIDTH],
+    mut found: u64,
+) -> u64 {
+    for offset in Places(candidates) {
+        for bucket in Places(buckets[offset].into()) {
+            for number in Places(scanner.tables.buckets[bucket] & !found) {
+                found |= u64::from(scanner.matches(folded, at + offset, number)) << number;
             }
         }
     }
-    confirmed
+    found
 }
