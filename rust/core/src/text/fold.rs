@@ -70,18 +70,16 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
     for block in blocks {
         let mut folded = [0; BLOCK];
         let mut most = 0;
-        let mut highest = block[0];
         for (to, &unit) in folded.iter_mut().zip(block) {
             *to = unit.at_most(OTHER);
             most = most.max(*to);
-            highest = highest.max(unit);
         }
         let is_needed =
             || classes.is_some() || block.iter().fold(false, |any, unit| any | unit.may_be_space());
         if most >= OTHER && is_needed() {
             most = match classes {
                 None => fold_block(block, &mut folded, U::folded),
-                Some(_) if highest.into() < ALPHABETS => {
+                Some(_) if highest(block).into() < ALPHABETS => {
                     fold_block(block, &mut folded, U::alphabetic)
                 }
                 Some(_) => fold_block(block, &mut folded, U::classed),
@@ -98,6 +96,12 @@ fn fold_blocks<U: Unit>(units: &[U], out: &mut Vec<u8>, classes: Option<&Classes
         before = fold_code(unit.into(), before, classes);
         before
     }));
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // as above
+fn highest<U: Unit>(block: &[U; BLOCK]) -> U {
+    block.iter().fold(block[0], |highest, &unit| highest.max(unit))
 }
 
 /// Folds a block by `fold` and returns the highest byte of it.
