@@ -106,6 +106,22 @@ def one_line(message: str) -> str:
     )
 
 
+def repaired(text: str) -> str:
+    r"""
+    Return *text* with U+FFFD for lone surrogates, which UTF-8 cannot hold; it counts the same.
+
+    Examples:
+        >>> repaired("tea\udcff")
+        'tea\ufffd'
+
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def reason(error: OSError) -> str:
     """Return the reason of a failure to read, on one line."""
     name = "the input" if error.filename is None else error.filename

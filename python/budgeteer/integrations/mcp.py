@@ -18,7 +18,7 @@ from budgeteer._count.counter import TokenCounter
 from budgeteer._count.limits import model_limits
 from budgeteer._count.names import meaning_of
 from budgeteer._count.resolve import get_counter
-from budgeteer._files import reason
+from budgeteer._files import reason, repaired
 from budgeteer._log import log
 from budgeteer._output.output import OutputKind, fit_output
 from budgeteer._pack.packer import Packer
@@ -204,9 +204,10 @@ def _tool(function: Callable[..., str]) -> Tool:
     def call(given: Mapping[str, Any]) -> str:
         try:
             _check_names(tool.name, given, parameters)
-            return function(**given)
+            # The name of a file may be no UTF-8, and an answer that cannot be sent ends the server.
+            return repaired(function(**given))
         except BudgeteerError as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(repaired(str(error))) from None
 
     taking = tool.fn_metadata.model_copy(update={"arg_model": _Given})
     schema = {**tool.parameters, "additionalProperties": False}

@@ -145,6 +145,22 @@ def test_why_there_is_no_answer(tmp_path, caplog, monkeypatch):
     assert "there is no text in the files; cannot read" in answer.content[0].text
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_a_file_whose_name_is_not_utf8(tmp_path):
+    """What is named in an answer or an error can be sent, whatever it is; else the server ends."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for folder, text in ((good, b"Green tea."), (bad, b"caf\xe9")):
+        folder.mkdir()
+        (folder / os.fsdecode(b"tea\xff.md")).write_bytes(text)
+    for folder, is_error in ((good, False), (bad, True)):
+        _, [answer] = called(server([str(folder)]), ("ask", {"query": "tea", "max_tokens": 90}))
+        assert is_error == answer.is_error
+        [told] = answer.content
+        assert "tea\ufffd.md" in told.text
+        assert get_counter("gpt-4o").count(told.text) <= 90
+        told.text.encode()
+
+
 @pytest.mark.parametrize("name", ["cl100k_base", "words", "chars_per_token:3"])
 def test_names_that_are_no_model(name):
     """A caller may name an encoding or an estimate; the operator also a tokenizer's file."""
