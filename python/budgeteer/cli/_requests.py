@@ -6,12 +6,12 @@ import importlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple, Protocol
 
 from budgeteer import Packer, _validate
-from budgeteer._files import decode, parse_json
+from budgeteer._files import decode, one_line, parse_json
 from budgeteer._pack.packer import prepared_of
 from budgeteer._table.table import ANSWERED, reads_query
 from budgeteer.errors import (
@@ -32,6 +32,8 @@ _GROUP = 2**22
 _LEVELS = {".jsonl.gz": 6, ".jsonl.zst": 3}
 _INTS, _STRS = 1, 2
 """Whether ids are whole numbers of 64 bits, or else."""
+_UNREADABLE = (ValueError, ArithmeticError)
+"""What pyarrow raises at values that Python cannot hold: texts of other bytes, years to come."""
 _READERS = ("pyarrow", "backports", "compression", "_zstd")
 """Packages that raise errors of their own at what they cannot read."""
 _encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -233,7 +235,7 @@ class Answerer:
             if not isinstance(request, dict):
                 found = _validate.type_name(request)
                 raise InvalidArgumentError(f"a request must be a JSON object, not {found}")
-            kind = _kind_of(request.get("id"), is_arrow=self._is_arrow)
+            kind = _kind_of(_value(request, "id"), is_arrow=self._is_arrow)
             name = {"id": request["id"]} if kind else {}
             return {**name, **self._packed(request), "error": None}, kind
         except InternalError:
@@ -243,19 +245,29 @@ class Answerer:
             return {**name, **dict.fromkeys(ANSWERED), "error": said}, kind
 
     def _packed(self, request: dict[str, Any]) -> dict[str, Any]:
-        query, chunks = request.get("query"), request.get("chunks")
+        query, chunks = _value(request, "query"), _value(request, "chunks")
         if not isinstance(chunks, list):
             raise InvalidArgumentError(f"chunks must be a list, not {_validate.type_name(chunks)}")
         for i, chunk in enumerate(chunks):
             check_chunk(f"chunks[{i}]", chunk)
         if query is None and not self._needs_query:
             query = ""
-        limit = request.get("max_tokens")
+        limit = _value(request, "max_tokens")
         packing = self._packer.pack(query, chunks, max_tokens=limit)  # type: ignore[arg-type]
         if self._is_arrow:
             _refuse_surrogates("the text", packing.text)
         kept = [kept.index for kept in packing.kept]
         return {"text": packing.text, "total_tokens": packing.total_tokens, "kept": kept}
+
+
+def _value(request: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a key, None if there is none; it may be why a table's cannot be read."""
+    value = request.get(name)
+    if isinstance(value, UnicodeDecodeError):
+        raise InvalidArgumentError(f"{name} is not UTF-8")
+    if isinstance(value, _UNREADABLE):
+        raise InvalidArgumentError(f"{name} cannot be read: {one_line(str(value))}")
+    return value
 
 
 def check_chunk(place: str, chunk: object) -> None:
@@ -299,8 +311,22 @@ def _of_lines(batch: Batch) -> Iterator[Any]:
 
 
 def _of_rows(batch: Batch) -> Iterator[Any]:
+    """Yield the values of each row; one that Python cannot hold is why it has none."""
     arrow = importlib.import_module("pyarrow")
-    yield from arrow.ipc.open_stream(batch.data).read_all().to_pylist()
+    table = arrow.ipc.open_stream(batch.data).read_all()
+    columns = [*zip(table.column_names, map(_values_of, table.columns), strict=True)]
+    for i in range(len(table)):
+        yield {name: values[i] for name, values in columns}
+
+
+def _values_of(column: Any) -> list[Any]:
+    """Return the values of a column of pyarrow, an error for each that cannot be read."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except _UNREADABLE as error:
+        if len(column) == 1:
+            return [error]
+    return [value for i in range(len(column)) for value in _values_of(column.slice(i, 1))]
 
 
 def compressor_of(output: str) -> Callable[[bytes], bytes]:

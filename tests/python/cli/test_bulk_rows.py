@@ -68,3 +68,28 @@ def test_what_arrow_cannot_hold():
     assert "id has a lone surrogate, which Arrow cannot hold" == row["error"]
     (row,) = rows(bad)
     assert (None, [0]) == (row["error"], row["kept"])
+
+
+def test_what_python_cannot_hold():
+    """A value of a table that cannot be read is the error of its row, and the others go on."""
+    pa = pytest.importorskip("pyarrow")
+    broken = pa.array([b"tea", b"caf\xe9", b"tea"]).cast(pa.string(), safe=False)
+    dated = pa.list_(pa.struct([("text", pa.string()), ("mtime", pa.timestamp("s"))]))
+    far = pa.array(
+        [[{"text": "Green tea.", "mtime": year}] for year in (0, 0, 10**15)], type=dated
+    )
+    table = pa.table({"id": [7, 8, 9], "query": broken, "chunks": far})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+
+    answer = Answerer(Packer(9), ".parquet", ".jsonl")(
+        Batch(1, sink.getvalue().to_pybytes(), 3, 3)
+    )
+
+    good, bad, last = map(json.loads, answer.data.splitlines())
+    assert [7, 8, 9] == [row["id"] for row in (good, bad, last)]
+    assert ("Green tea.", None) == (good["text"], good["error"])
+    assert "query is not UTF-8" == bad["error"]
+    assert last["error"].startswith("chunks cannot be read: ")
+    assert 2 == answer.failed
