@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> Answer:
         }
         return Answer(as_json(answer), said, status)
     if not arguments.paths:
-        return Answer(f"{total}\n", said, status)
+        return Answer(f"{total}\n" if counts else "", said, status)
     if len(counts) > 1:
         counts.append(("total", total))
     return Answer("".join(f"{count}\t{one_line(name)}\n" for name, count in counts), said, status)

@@ -41,20 +41,23 @@ class Answer(NamedTuple):
 
 def read(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
-    if name != STDIN:
-        if not name:  # for Python it stands for the folder
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), NO_NAME)
+    if name == STDIN:
+        data = _stdin()
+    elif name:
         data = Path(name).read_bytes()
-    elif sys.stdin is None:
-        raise InvalidArgumentError("standard input is closed")
-    elif not hasattr(sys.stdin, "buffer"):
-        return sys.stdin.read()
-    else:
-        data = sys.stdin.buffer.read()
+    else:  # for Python it stands for the folder
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), NO_NAME)
     try:
-        return decode(data)
+        return data if isinstance(data, str) else decode(data)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{shown(name)}: {error}") from None
+
+
+def _stdin() -> bytes | str:
+    """Return what stands in standard input, as bytes if it has some."""
+    if sys.stdin is None:
+        raise InvalidArgumentError("standard input is closed")
+    return sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read()
 
 
 def shown(name: str) -> str:
@@ -67,7 +70,13 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
         raise InvalidArgumentError("only one PATH may be standard input")
     for path in paths:
         if path == STDIN:
-            yield TextFile(shown(STDIN), shown(STDIN), read(STDIN))
+            data, name = _stdin(), shown(STDIN)
+            try:
+                text = data if isinstance(data, str) else decode(data)
+            except InvalidArgumentError as error:  # as of a file: the others are read
+                yield TextFile(name, name, None, str(error))
+            else:
+                yield TextFile(name, name, text)
         elif not path:
             yield TextFile(NO_NAME, path, None, os.strerror(errno.ENOENT))
         else:

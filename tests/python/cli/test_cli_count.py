@@ -127,6 +127,14 @@ def test_what_cannot_be_counted_is_named_beside_the_rest(run, docs, name, proble
     assert (2, "", expected) == run(*WORDS, f"docs/{name}")
 
 
+def test_standard_input_that_is_no_text(run, docs):
+    """Standard input that cannot be read is named as a file is, beside the rest."""
+    expected = "budgeteer: error: cannot read standard input: line 2: not UTF-8\n"
+    arguments = (*WORDS, "docs/b.md", "-")
+    assert (2, "3\tdocs/b.md\n", expected) == run(*arguments, stdin=b"tea\n\xff")
+    assert (2, "", expected) == run(*WORDS, stdin=b"tea\n\xff")
+
+
 def test_an_empty_path_is_no_folder(run, docs):
     """A variable that a script forgot to set does not count the folder where it stands."""
     expected = "budgeteer: error: cannot read '': No such file or directory\n"
