@@ -61,7 +61,8 @@ def parse_json(text: str, line: int = 1) -> Any:
     except RecursionError:
         found = "nested too deeply"
     except ValueError as error:
-        found = str(error)
+        # Of very many digits Python adds how a program may read them, which no file can.
+        found = str(error).partition("; use sys.")[0]
     raise InvalidArgumentError(f"line {line}: invalid JSON: {found}")
 
 
