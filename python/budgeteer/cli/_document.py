@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from budgeteer import Packing
@@ -47,11 +48,22 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
     arguments.bar.stage("Writing the report")
     most = {} if arguments.dropped is None else {"dropped": arguments.dropped}
     try:
+        _refuse_input(arguments)
         write_whole(arguments.report, packing.report(**most).encode())
     except OSError as error:
         raise InvalidArgumentError(
             f"cannot write {arguments.report or NO_NAME}: {error.strerror or error}"
         ) from None
+
+
+def _refuse_input(arguments: argparse.Namespace) -> None:
+    """Refuse a report in the place of a file that was read, which would be lost."""
+    place = Path(arguments.report)
+    read = (getattr(arguments, "input", None), getattr(arguments, "config", None))
+    for name in (*read, *getattr(arguments, "paths", ())):
+        path = Path(name or STDIN)
+        if name not in (None, STDIN) and path.is_file() and place.exists() and place.samefile(path):
+            raise InvalidArgumentError(f"--report must not be the input {name!r}: give another name")
 
 
 def _limit(value: str) -> int:

@@ -86,6 +86,26 @@ def test_a_report_keeps_what_is_there(run, page, tmp_path):
     assert [place, page.path] == sorted(tmp_path.iterdir())
 
 
+def test_a_report_does_not_replace_the_input(refused, tmp_path, monkeypatch):
+    """A file that was read is not lost, whichever command reads it and however it is named."""
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "chunks.json": json.dumps(CHUNKS),
+        "tea.md": "Green tea.",
+        "tea.yaml": "sources: [{type: inline, text: Green tea.}]",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for given, *arguments in (
+        ("chunks.json", "pack", "-q", "tea", "--input", "chunks.json"),
+        ("tea.md", "ask", "tea.md", "tea"),
+        ("tea.yaml", "query", "-c", "tea.yaml", "-q", "tea"),
+    ):
+        error = refused(*arguments, "--report", tmp_path / given)
+        assert f"--report must not be the input {given!r}: give another name" == error
+        assert texts[given] == (tmp_path / given).read_text()
+
+
 def test_nothing_is_packed(run, page):
     """Where nothing fits, the page says why."""
     status, _, _ = run("pack", "-q", "tea", "-n", 1, "--report", page.path, stdin='["Green tea."]')
