@@ -53,7 +53,38 @@ class Parser(argparse.ArgumentParser):
             words = [*words[1:], "--help"]
         end = words.index("--") if "--" in words else len(words)
         words[:end] = [f"{word}=" if word == NOTICE else word for word in words[:end]]
-        return super().parse_args(words)
+        return super().parse_args([*words[:1], *self._options_first(words)])
+
+    def _options_first(self, words: Sequence[str]) -> Sequence[str]:
+        """
+        Return the words behind a command, its options before all others.
+
+        Else several paths could not stand on both sides of an option: argparse takes those of one
+        side for all. Where a word is no option of the command, or an option has no value, the
+        order stays for its error.
+        """
+        commands = next(action for action in self._actions if action.dest == "command")
+        command = (commands.choices or {}).get(words[0]) if words else None  # type: ignore[call-overload]
+        known = {} if command is None else command._option_string_actions  # noqa: SLF001
+        options, others = [], []
+        rest = iter(words[1:])
+        for word in rest:
+            if word == "--":
+                others += [word, *rest]
+            elif word == STDIN or not word.startswith("-"):
+                others.append(word)
+            else:
+                name, equals, _ = word.partition("=")
+                short = word[:2] if name not in known and not word.startswith("--") else name
+                if short not in known:
+                    return words[1:]
+                options.append(word)
+                if known[short].nargs is None and not equals and short == word:
+                    value = next(rest, "--")
+                    if value == "--" or value.partition("=")[0] in known:
+                        return words[1:]
+                    options.append(value)
+        return [*options, *others]
 
     def error(self, message: str) -> NoReturn:
         raise InvalidArgumentError(message)

@@ -25,6 +25,30 @@ def docs(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("docs/b.md", "-m", "words", "docs/deep/a.txt"),
+        ("docs/b.md", "-mwords", "-o", "text", "docs/deep/a.txt"),
+        ("docs/b.md", "--counter=words", "--", "docs/deep/a.txt"),
+        ("--max", "9", "docs/b.md", "--counter", "words", "docs/deep/a.txt"),
+    ],
+)
+def test_an_option_between_the_paths(run, docs, arguments):
+    """Options stand anywhere among the paths."""
+    expected = "3\tdocs/b.md\n2\tdocs/deep/a.txt\n5\ttotal\n"
+    assert (0, expected, "") == run("count", *arguments)
+
+
+@pytest.mark.parametrize("last", [["-m"], ["-o"], ["-m", "-o", "json"], ["-m", "--", "z.txt"]])
+def test_a_value_that_is_missing(refused, docs, last):
+    """An option takes no path for its value, wherever the paths stand."""
+    name = {"-m": "-m/--counter", "-o": "-o/--output"}[last[0]]
+    error = f"argument {name}: expected one argument"
+    assert error == refused("count", "docs/b.md", *last)
+    assert error == refused("count", "docs/b.md", "--max", "9", "docs/z.txt", *last)
+
+
 # The gate.
 
 
