@@ -63,8 +63,8 @@ class Parser(argparse.ArgumentParser):
         side for all. Where a word is no option of the command, or an option has no value, the
         order stays for its error.
         """
-        commands = next(action for action in self._actions if action.dest == "command")
-        command = (commands.choices or {}).get(words[0]) if words else None  # type: ignore[call-overload]
+        commands: Any = next(action for action in self._actions if action.dest == "command")
+        command = commands.choices.get(words[0]) if words else None
         known = {} if command is None else command._option_string_actions  # noqa: SLF001
         options, others = [], []
         rest = iter(words[1:])

@@ -59,11 +59,14 @@ def write_report(arguments: argparse.Namespace, packing: Packing[Any]) -> None:
 def _refuse_input(arguments: argparse.Namespace) -> None:
     """Refuse a report in the place of a file that was read, which would be lost."""
     place = Path(arguments.report)
+    if not place.is_file():
+        return
     read = (getattr(arguments, "input", None), getattr(arguments, "config", None))
     for name in (*read, *getattr(arguments, "paths", ())):
-        path = Path(name or STDIN)
-        if name not in (None, STDIN) and path.is_file() and place.exists() and place.samefile(path):
-            raise InvalidArgumentError(f"--report must not be the input {name!r}: give another name")
+        if name and name != STDIN and place.samefile(name):
+            raise InvalidArgumentError(
+                f"--report must not be the input {name!r}: give another name"
+            )
 
 
 def _limit(value: str) -> int:

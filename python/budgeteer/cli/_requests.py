@@ -253,7 +253,7 @@ class Answerer:
         if query is None and not self._needs_query:
             query = ""
         limit = _value(request, "max_tokens")
-        packing = self._packer.pack(query, chunks, max_tokens=limit)  # type: ignore[arg-type]
+        packing = self._packer.pack(query, chunks, max_tokens=limit)
         if self._is_arrow:
             _refuse_surrogates("the text", packing.text)
         kept = [kept.index for kept in packing.kept]

@@ -204,7 +204,7 @@ def _tool(function: Callable[..., str]) -> Tool:
     def call(given: Mapping[str, Any]) -> str:
         try:
             _check_names(tool.name, given, parameters)
-            # The name of a file may be no UTF-8, and an answer that cannot be sent ends the server.
+            # The name of a file may be no UTF-8, and what cannot be sent ends the server.
             return repaired(function(**given))
         except BudgeteerError as error:
             raise ToolError(repaired(str(error))) from None
