@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from budgeteer import _process, _validate
-from budgeteer._chunk.chunk import texts_of
+from budgeteer._chunk.chunk import tagger, texts_of
 from budgeteer._codes import FORMAT, WRITTEN
 from budgeteer._pack.options import STYLES
 from budgeteer._public import public
@@ -17,6 +17,9 @@ from budgeteer.errors import BudgeteerError, InvalidArgumentError
 
 FIELDS = ("text", "kind", "id", "source", "title", "index", "nonce")
 """The fields that a format string may show."""
+
+_LABELS = FIELDS[1:5]
+"""Those of them that the owner of a chunk chooses beside its text, in the order of `tagger`."""
 
 DEFAULT_NOTICE = "Chunks left out: {count}."
 
@@ -53,9 +56,10 @@ class Template:
         footer: The text after the last chunk.
         nonce: For format strings: ``{nonce}`` in *format*, *header* and *footer* becomes 16
             hexadecimal digits, so that a chunk cannot forge a boundary. True derives them from the
-            query and all texts, which no text can foresee. A str is a seed: the digits depend on
-            it alone, so that texts begin alike call after call. Keep the seed secret from those
-            who write the texts. False, the default, allows no ``{nonce}``.
+            query and all texts, with the labels that *format* shows, which none of these can
+            foresee. A str is a seed: the digits depend on it alone, so that texts begin alike call
+            after call. Keep the seed secret from those who write the texts. False, the default,
+            allows no ``{nonce}``.
 
     Raises:
         InvalidArgumentError: An argument has a wrong type, or *format* is not a template: the
@@ -165,6 +169,16 @@ class Template:
 
         return write
 
+    def _labels(self, chunks: Sequence[object]) -> Iterator[str]:
+        """Yield what the format shows of each chunk beside its text."""
+        names = [name for _, name, _, _ in _parsed(self._fixed[1])]
+        places = [place for place, name in enumerate(_LABELS) if name in names]
+        tag = tagger(chunks)
+        for i in range(len(chunks) if places else 0):
+            found = tag(i)
+            for place in places:
+                yield f"{found[place]}"
+
     def _nonce(self, query: str, chunks: Sequence[object]) -> str:
         from hashlib import blake2b  # few templates have a nonce
 
@@ -174,6 +188,7 @@ class Template:
             with suppress(StopIteration, TypeError):
                 texts = texts_of(chunks)
                 parts += [texts(i) for i in range(len(chunks))]
+            parts += self._labels(chunks)
         digest = blake2b(digest_size=8, person=b"budgeteer nonce")
         for part in parts:
             data = part.encode("utf-8", "surrogatepass")
