@@ -5,7 +5,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields
-from functools import lru_cache
 from itertools import count
 from reprlib import recursive_repr
 from typing import Any, Literal, TypeAlias, get_args
@@ -108,14 +107,9 @@ _EXACT = 2**53
 """Up to this number every int is exactly a float."""
 
 
-@lru_cache(maxsize=256)
-def _is_mapping_type(kind: type) -> bool:
-    return issubclass(kind, Mapping)
-
-
 def is_mapping(value: object) -> bool:
-    """Return whether *value* is a mapping; decided once for each type."""
-    return _is_mapping_type(type(value))  # type: ignore[arg-type]  # a type is hashable
+    """Return whether *value* is a mapping. Python remembers its type, and lets it go."""
+    return issubclass(type(value), Mapping)
 
 
 _OTHER_NAMES = {"id": "node_id", "metadata": "meta"}

@@ -3,10 +3,11 @@
 import gc
 import json
 import sys
+import weakref
 
 import pytest
 
-from budgeteer import fit_request, get_counter
+from budgeteer import fit_request, get_counter, pack
 from budgeteer._count import limits, ways
 from budgeteer._request import parts
 from budgeteer.integrations import _requests
@@ -48,6 +49,23 @@ def test_large_tools_are_not_kept():
     assert fitted[0] == fitted[1]
     assert difference == pytest.approx(fitted[0] - small.total_tokens, abs=3)
     assert parts._rendered.cache_info().maxsize <= 32
+
+
+def test_types_of_chunks_are_not_kept():
+    """A caller's type goes with its last chunk, and with it all that its module holds."""
+
+    class Document:
+        def __init__(self, text):
+            self.text, self.metadata = text, {"page": 1}
+
+    gone = weakref.ref(Document)
+    packing = pack("tea", [Document("Green tea."), Document("Rye bread.")], 3)
+    assert packing.dropped_total_tokens == 4
+    packing.report()
+    del Document, packing
+    gc.collect()
+
+    assert gone() is None
 
 
 def test_long_names_of_models_are_not_kept():
