@@ -95,11 +95,15 @@ def _arguments(i: int, request: Any) -> dict[str, Any]:
                 f"'vectors', 'previous' and 'deadline', and nothing else"
             )
         return dict(request)
-    if isinstance(request, (tuple, list)) and len(request) == 2:
-        return {"query": request[0], "chunks": request[1]}
+    found = _validate.type_name(request)
+    if isinstance(request, (tuple, list)):
+        if len(request) == 2:
+            return {"query": request[0], "chunks": request[1]}
+        found = f"a {found} of {len(request)}"
+        if len(request) > 2:
+            found += ": a mapping may have more than query and chunks"
     raise InvalidArgumentError(
-        f"requests[{i}] must be a pair of query and chunks or a mapping, "
-        f"not {_validate.type_name(request)}"
+        f"requests[{i}] must be a pair of query and chunks or a mapping, not {found}"
     )
 
 

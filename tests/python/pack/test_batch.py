@@ -129,6 +129,21 @@ def test_requests_are_not_read_far_ahead(backend, workers):
     packings.close()
 
 
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (("tea",), "not a tuple of 1"),
+        (["tea", [], 5], "not a list of 3: a mapping may have more than query and chunks"),
+        (7, "not int"),
+    ],
+)
+def test_no_pair(given, found):
+    """A tuple or list of another length is not said to be a tuple, which is allowed."""
+    with pytest.raises(InvalidArgumentError, match=r"requests\[0\] must be a pair") as caught:
+        next(Packer(5).pack_batch([given]))
+    assert str(caught.value).endswith(found)
+
+
 @WORKERS
 @pytest.mark.parametrize("on_error", ["raise", "yield"])
 def test_requests_that_fail(backend, workers, on_error):
