@@ -249,6 +249,30 @@ def texts_of(chunks: Sequence[object]) -> Callable[[int], str]:
     return text
 
 
+def packed_texts(chunks: Sequence[object]) -> Callable[[int], str]:
+    """
+    Return what `texts_of` does, of chunks that were packed before.
+
+    Raises:
+        InvalidArgumentError: The caller has taken the text out of a chunk since then; so does the
+            function that is returned.
+
+    """
+    since = "the text that was packed: it was taken out since"
+    try:
+        read = texts_of(chunks)
+    except StopIteration:
+        raise InvalidArgumentError(f"chunks must each have {since}") from None
+
+    def text(i: int) -> str:
+        try:
+            return read(i)
+        except (StopIteration, TypeError):
+            raise InvalidArgumentError(f"chunks[{i}] must have {since}") from None
+
+    return text
+
+
 def score_keys(chunks: Sequence[object], watch: Watch | None = None) -> bytes:
     """Return each chunk's own score as float64, shape ``(n,)``; NaN stands for none."""
     items, keys = tuple(chunks), bytearray()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from budgeteer import _validate
 from budgeteer._backend import backend
-from budgeteer._chunk.chunk import texts_of
+from budgeteer._chunk.chunk import packed_texts
 from budgeteer._codes import FORMAT, NEAR, PLAIN, WRITTEN
 from budgeteer._copies import Copied
 from budgeteer._count.counter import TokenCounter
@@ -247,6 +247,7 @@ class Packing(Copied, Generic[T]):
 
         Raises:
             BudgeteerError: The packing was pickled before this was read: the texts are gone.
+            InvalidArgumentError: The text was taken out of a chunk since it was packed.
 
         Examples:
             >>> from budgeteer import pack
@@ -259,7 +260,7 @@ class Packing(Copied, Generic[T]):
                 "dropped_total_tokens was not read before the packing was pickled, and a pickled "
                 "packing has no dropped texts"
             )
-        texts = texts_of(self._chunks)
+        texts = packed_texts(self._chunks)
         return sum(self._counter._count_chunk(texts(i), i) for i in self._dropped)
 
     @cached_property

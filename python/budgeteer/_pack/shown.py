@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from budgeteer._chunk.chunk import id_of, label_of, shown_label, texts_of
+from budgeteer._chunk.chunk import id_of, label_of, packed_texts, shown_label
 from budgeteer._codes import INPUT, RECENCY
 from budgeteer._pack.curve import Again, BudgetPoint
 from budgeteer._pack.explain import summary, why, why_kept
@@ -88,7 +88,7 @@ def _rows(packing: Any, again: Again | None, dropped: int) -> list[Row]:
     unlisted = max(0, len(dropped_at) - dropped)
     order = _order(packing, again)
     left_out = set(islice((i for i in reversed(order) if i in dropped_at), unlisted))
-    text_of = None if again is None else texts_of(packing._chunks)
+    text_of = None if again is None else packed_texts(packing._chunks)
     for rank, index in enumerate(order, 1):
         if index in left_out:
             continue

@@ -220,3 +220,22 @@ def test_a_source_of_any_type(source, shown, where):
     assert f"<{shown}> Tea." == packing.text
     is_own = where == "own" or isinstance(source, str)  # a view of a packing has no others
     assert (shown if is_own else "") == name_of(packing.kept[0].chunk)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda chunks: chunks[1].pop("text"),
+        lambda chunks: chunks[1].update(text=None),
+        lambda chunks: vars(chunks[2]).pop("text"),
+    ],
+    ids=["no key", "None", "no attribute"],
+)
+def test_a_text_that_is_taken_out_after_packing(change):
+    """What reads dropped texts says so; a StopIteration would end a generator of the caller's."""
+    chunks = [{"text": "Green tea."}, {"text": "Rye bread."}, SimpleNamespace(text="Rye rolls.")]
+    packing = Packer(3).pack("tea", chunks)
+    change(chunks)
+    for read in (lambda: packing.dropped_total_tokens, lambda: packing.report(curve=False)):
+        with pytest.raises(InvalidArgumentError, match=r"^chunks.* must .*have the text that was"):
+            read()
