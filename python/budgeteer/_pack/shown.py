@@ -165,27 +165,40 @@ def cut_pieces(whole: str, kept: str) -> tuple[list[Piece], int]:
     """
     Return the pieces of a cut text, and how many characters of it are not shown.
 
-    What was cut out stands between the pieces that were kept, behind the marker. Where these
-    cannot be found in *whole*, *kept* is the only piece.
+    What was cut out stands between the pieces that were kept, behind the marker. A text may have
+    what looks like a marker. Where the pieces cannot be found in *whole*, *kept* is the only one.
     """
-    gap = next((gap for gap in (_MIDDLE, _SENTENCES, _END) if gap in kept), None)
-    if gap is None:
-        return [Piece(kept)], 0
+    gap, parts = _parts(whole, kept)
     pieces: list[Piece] = []
     at = more = 0
-    parts = kept.split(gap, -1 if gap == _SENTENCES else 1)
     for nth, part in enumerate(parts):
         is_end = nth and gap == _MIDDLE
-        place = whole.rfind(part, at) if is_end else whole.find(part, at)
-        if place < 0:
+        place = len(whole) - len(part) if is_end else whole.find(part, at)
+        if place < at:
             return [Piece(kept)], 0
         if nth:
             pieces.append(Piece(gap))
-        more += _cut_out(pieces, whole[at:place])
+        if not nth or whole[at:place] != gap:  # else it is the text's own
+            more += _cut_out(pieces, whole[at:place])
         pieces.append(Piece(part))
         at = place + len(part)
     more += _cut_out(pieces, whole[at:])
     return [piece for piece in pieces if piece.text], more
+
+
+def _parts(whole: str, kept: str) -> tuple[str, list[str]]:
+    """Return the marker in *kept* that is no part of *whole*, and what stands around it."""
+    if whole.startswith(kept):
+        return "", [kept]
+    if kept.endswith(_END) and whole.startswith(kept[: -len(_END)]):
+        return _END, [kept[: -len(_END)], ""]
+    at = kept.find(_MIDDLE)
+    while at >= 0:
+        head, tail = kept[:at], kept[at + len(_MIDDLE) :]
+        if whole.startswith(head) and whole.endswith(tail):
+            return _MIDDLE, [head, tail]
+        at = kept.find(_MIDDLE, at + 1)
+    return _SENTENCES, kept.split(_SENTENCES)
 
 
 def _cut_out(pieces: list[Piece], text: str) -> int:

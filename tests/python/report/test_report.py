@@ -174,6 +174,32 @@ def test_what_was_cut_out(overflow):
     assert text == "".join(piece.text for piece in row.text if piece.text != marker)
 
 
+@pytest.mark.parametrize("own", [" [...] ", " [...]", "\n[...truncated...]\n"], ids=repr)
+@pytest.mark.parametrize("overflow", ["truncate_end", "truncate_middle"])
+def test_a_marker_of_the_text_itself(overflow, own):
+    """What looks like a marker and is the text's own does not hide what was cut out."""
+    text = f"Green tea{own}is mild. " + " ".join(f"Tea number {i}." for i in range(30)) + own
+    packing = Packer(40, overflow=overflow).pack("tea", [text])
+    (row,) = report_of(packing, 0).rows
+    marker = " [...]" if overflow == "truncate_end" else "\n[...truncated...]\n"
+    pieces = [*row.text]
+    pieces.remove((marker, False))
+
+    assert packing.kept[0].text == "".join(p.text for p in row.text if not p.is_gone)
+    assert text == "".join(piece.text for piece in pieces)
+    assert any("number 20" in piece.text for piece in pieces if piece.is_gone)
+
+
+def test_a_gap_of_the_text_itself():
+    """A gap that the text itself has was not made by leaving a sentence out."""
+    text = "Tea is [...] good. Snow fell on the whole country. Green tea is mild. It rained a lot."
+    packing = Packer(18, units="sentence").pack("green tea", [text, "Rye bread is dark."])
+    row = next(row for row in report_of(packing, 9).rows if row.state == "cut")
+
+    assert packing.kept[0].text == "".join(p.text for p in row.text if not p.is_gone)
+    assert all(len(piece.text) > len(" [...] ") for piece in row.text if piece.is_gone)
+
+
 def test_sentences_that_were_cut_out():
     """Sentences that were left out stand struck between those that were kept."""
     text = "Green tea is mild. The office is closed on Friday. It rains. Black tea is strong tea."
