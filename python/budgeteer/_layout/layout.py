@@ -43,9 +43,9 @@ class Allocation:
             not fit, in the order of dropping.
         cut_sections: The names of the sections that are only partly in the prompt, or not at all
             because their share is too small for any part.
-        messages: The prompt, ready to send: the sections' messages in their order; a caller's
-            messages are the same objects. The items are typed Any because each client takes only
-            its own TypedDicts.
+        messages: The prompt: the sections' messages in their order. Texts are messages in OpenAI's
+            shape, whatever the model; a caller's messages are the same objects. The items are
+            typed Any because each client takes only its own TypedDicts.
         tools: The tool schemas to send with it, typed Any for the same reason.
         total_tokens: The count of exactly these messages and tools, by `count_messages` and
             `count_tools`.
