@@ -30,6 +30,7 @@ BILLS = {
     "a large frame": lambda n, _: 30_000 + n,
     "a frame out of range": lambda n, _: min(4 * n, 400_000 + n),
     "far too low": lambda n, _: 4 * n + 131_072,
+    "as counted": lambda n, _: n,
 }
 """What is billed for a count."""
 

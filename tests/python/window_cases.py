@@ -194,6 +194,13 @@ NEGOTIATIONS = [
     {"model": "gpt-4", "messages": 0, "max_output_tokens": 0, "min_output_tokens": 0},
     {"model": "gpt-5", "messages": 1100, "max_output_tokens": 1000, "safety_margin": "auto"},
     {"model": "gpt-4o", "messages": 3, "max_output_tokens": 90_000, "cap_output": True},
+    {
+        "model": "gpt-4o",
+        "messages": 3,
+        "max_output_tokens": 9,
+        "min_output_tokens": 20_000,
+        "cap_output": True,
+    },
     {"model": "nobody", "messages": 3, "max_output_tokens": 900, "safety_margin": "auto"},
     *(
         {"model": "gpt-4o", "messages": 0, "system_tokens": 0, "max_output_tokens": 9, **given}

@@ -394,7 +394,9 @@ def _fitted(pairs: list[Pair], quantile: float) -> Correction:
 
     estimated, billed = np.array(sorted(pairs), dtype=np.int64).T
     n = len(pairs)
-    last = min(n, math.ceil(quantile * n)) - 1
+    # More than half: else the larger or the smaller ones could be covered alone, by a scale that
+    # fits no other.
+    last = min(n, max(math.ceil(quantile * n), n // 2 + 1)) - 1
     low, middle, high = (int(estimated[at]) for at in (n // 10, n // 2, n - 1 - n // 10))
 
     def frames(scales: Sequence[int]) -> list[int]:

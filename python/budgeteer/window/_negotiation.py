@@ -161,7 +161,8 @@ def negotiate(
         max_memory_age_days: See *memories*.
         max_memory_tokens: The most tokens of all memories; the most important that fit are chosen.
             None for no limit.
-        cap_output: Whether the model's own ``max_output_tokens`` also bounds the answer.
+        cap_output: Whether the model's own ``max_output_tokens`` also bounds the answer, and the
+            floor with it.
         now: The time to compute ages at; None is the present.
         strict: Whether to raise if ``overflows_window`` would be true.
 
@@ -219,10 +220,9 @@ def negotiate(
 
     taken = message_tokens + system + memory_tokens + tool_tokens
     available = limits.context_window - taken - margin
-    adjusted = min(requested, available)
+    adjusted = max(floor, min(requested, available))
     if cap_output and limits.max_output_tokens is not None:
         adjusted = min(adjusted, limits.max_output_tokens)
-    adjusted = max(floor, adjusted)
     overflows = adjusted > available or taken > limits.max_input_tokens
     is_known = limits.known and not is_guessed and message_tokens.is_exact
     if _is_number(memories):

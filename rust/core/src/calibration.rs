@@ -340,7 +340,9 @@ impl Pairs {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn fitted(pairs: &[Pair], quantile: f64) -> Correction {
     let n = pairs.len();
-    let last = ((quantile * n as f64).ceil() as usize).min(n) - 1; // n is below a thousand
+    // More than half: else the larger or the smaller ones could be covered alone, by a scale that
+    // fits no other. The number is below a thousand.
+    let last = ((quantile * n as f64).ceil() as usize).max(n / 2 + 1).min(n) - 1;
     let mut sizes: Vec<i64> = pairs.iter().map(|&(estimated, _)| estimated).collect();
     sizes.sort_unstable();
     let (low, middle, high) = (sizes[n / 10], sizes[n / 2], sizes[n - 1 - n / 10]);

@@ -206,6 +206,19 @@ def test_capping_the_answer():
     assert (16_384, True) == (capped.adjusted_max_output_tokens, capped.was_reduced)
 
 
+def test_capping_the_floor():
+    """No floor lifts an answer above what the model writes, which its provider would refuse."""
+    found = negotiate(
+        model="gpt-4o",
+        messages=1,
+        max_output_tokens=9,
+        min_output_tokens=20_000,
+        cap_output=True,
+    )
+
+    assert (16_384, False) == (found.adjusted_max_output_tokens, found.was_reduced)
+
+
 # Its future enhancements.
 
 

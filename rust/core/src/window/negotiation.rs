@@ -308,7 +308,8 @@ impl<'a> Negotiator<'a> {
         self
     }
 
-    /// Limits the answer to the model's own `max_output_tokens` too.
+    /// Limits the answer to the model's own `max_output_tokens` too, and the floor
+    /// with it.
     #[must_use]
     pub fn cap_output(mut self, cap: bool) -> Self {
         self.cap_output = cap;
@@ -326,7 +327,8 @@ impl<'a> Negotiator<'a> {
     /// requested.
     ///
     /// It may have what is requested, or what the window has left beside input
-    /// and margin if that is less. It gets at least the floor in any case:
+    /// and margin if that is less. It gets at least the floor, unless
+    /// [`cap_output`](Self::cap_output) allows less:
     /// `overflows_window` is set where the floor is more than what is left, or
     /// where the input alone exceeds the model's limit. A request below the
     /// floor is raised to it, which does not count as a reduction.
@@ -356,10 +358,10 @@ impl<'a> Negotiator<'a> {
         let taken = parts.into_iter().fold(0, usize::saturating_add);
         let available = wide(limits.context_window) - wide(taken) - wide(margin);
         let mut adjusted = usize::try_from(available).unwrap_or(0).min(max_output_tokens);
+        adjusted = adjusted.max(self.min_output_tokens);
         if self.cap_output {
             adjusted = adjusted.min(limits.max_output_tokens.unwrap_or(usize::MAX));
         }
-        adjusted = adjusted.max(self.min_output_tokens);
         let overflows_window = wide(adjusted) > available || taken > limits.max_input_tokens;
         if self.strict && overflows_window {
             return Err(Error::overflow(format!(
