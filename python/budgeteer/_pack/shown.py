@@ -187,7 +187,7 @@ def cut_pieces(whole: str, kept: str) -> tuple[list[Piece], int]:
 
 
 def _parts(whole: str, kept: str) -> tuple[str, list[str]]:
-    """Return the marker in *kept* that is no part of *whole*, and what stands around it."""
+    """Return the marker in *kept* that is not part of *whole*, and what stands around it."""
     if whole.startswith(kept):
         return "", [kept]
     if kept.endswith(_END) and whole.startswith(kept[: -len(_END)]):

@@ -41,23 +41,27 @@ class Answer(NamedTuple):
 
 def read(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
-    if name == STDIN:
-        data = _stdin()
-    elif name:
+    if name != STDIN:
+        if not name:  # for Python it stands for the folder
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), NO_NAME)
         data = Path(name).read_bytes()
-    else:  # for Python it stands for the folder
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), NO_NAME)
-    try:
-        return data if isinstance(data, str) else decode(data)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{shown(name)}: {error}") from None
-
-
-def _stdin() -> bytes | str:
-    """Return what stands in standard input, as bytes if it has some."""
-    if sys.stdin is None:
+    elif sys.stdin is None:
         raise InvalidArgumentError("standard input is closed")
-    return sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read()
+    elif not hasattr(sys.stdin, "buffer"):
+        return sys.stdin.read()
+    else:
+        data = sys.stdin.buffer.read()
+    try:
+        return decode(data)
+    except InvalidArgumentError as error:
+        raise _UndecodedError(f"{shown(name)}: {error}", str(error)) from None
+
+
+class _UndecodedError(InvalidArgumentError):
+    """An input is not UTF-8; the second argument says so without its name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def shown(name: str) -> str:
@@ -70,13 +74,12 @@ def files_of(paths: Sequence[str], globs: Sequence[str]) -> Iterator[TextFile]:
         raise InvalidArgumentError("only one PATH may be standard input")
     for path in paths:
         if path == STDIN:
-            data, name = _stdin(), shown(STDIN)
+            name = shown(STDIN)
             try:
-                text = data if isinstance(data, str) else decode(data)
-            except InvalidArgumentError as error:  # as of a file: the others are read
-                yield TextFile(name, name, None, str(error))
-            else:
-                yield TextFile(name, name, text)
+                found = TextFile(name, name, read(STDIN))
+            except _UndecodedError as error:  # as of a file: the others are read
+                found = TextFile(name, name, None, error.args[1])
+            yield found
         elif not path:
             yield TextFile(NO_NAME, path, None, os.strerror(errno.ENOENT))
         else:
