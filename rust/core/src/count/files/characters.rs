@@ -232,6 +232,14 @@ mod tests {
         assert_eq!(Ok(vec![1, 2, 1, 2, 1, 2, 2]), counts(&file, &texts));
     }
 
+    /// A character of several bytes is made by merges that are no tokens of the file.
+    #[test]
+    fn most_tokens_may_be_characters_of_several_bytes() {
+        let file = pieces("\u{8336} \u{7eff} \u{7ea2}", &[]);
+        let texts = ["\u{8336}", "\u{7eff}\u{8336}", "\u{7ea2}\u{9ed1}", "\u{8336}a"];
+        assert_eq!(Ok(vec![1, 2, 4, 2]), counts(&file, &texts));
+    }
+
     #[test]
     fn a_token_that_no_text_has_is_passed_over() {
         let mut file = pieces("\u{2581} a \u{2581}a", &[("\u{2581}", "a")]);
