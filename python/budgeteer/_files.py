@@ -109,7 +109,7 @@ def one_line(message: str) -> str:
 
 def repaired(text: str) -> str:
     r"""
-    Return *text* with U+FFFD for lone surrogates, which UTF-8 cannot hold; it counts the same.
+    Return *text* with U+FFFD for lone surrogates, which UTF-8 cannot hold, as tiktoken counts it.
 
     Examples:
         >>> repaired("tea\udcff")

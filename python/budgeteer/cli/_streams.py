@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from budgeteer._files import decode, one_line, parse_json
+from budgeteer._files import decode, one_line, parse_json, repaired
 from budgeteer._sources.folder import TextFile, text_files
 from budgeteer.errors import InvalidArgumentError
 
@@ -100,8 +100,7 @@ def write(text: str) -> None:
     """Write the whole of *text* to standard output, at once."""
     if not text:
         return
-    # Surrogates are counted as what tiktoken makes of them.
-    data = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    data = repaired(text).encode()
     if sys.stdout is None:
         raise OSError("standard output is closed")
     buffer = getattr(sys.stdout, "buffer", None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from budgeteer import _process, _validate
 from budgeteer._count.counter import TokenCounter
 from budgeteer._count.resolve import get_counter
+from budgeteer._files import repaired
 from budgeteer._log import log
 from budgeteer.embedding._cache import Cache, Keys
 from budgeteer.embedding._protocol import SIZES, limit_of
@@ -51,7 +52,7 @@ class Job:
         self.size = embedder.dimensions or size
         places: dict[str, int] = {}
         # All are checked before any is counted or looked up.
-        clean = [_repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
+        clean = [repaired(_validate.text(name.format(i), text)) for i, text in enumerate(texts)]
         cut = [_fitting(embedder, text, i, name) for i, text in enumerate(clean)]
         self._place = [places.setdefault(text, len(places)) if text else -1 for text in cut]
         self._texts = list(places)
@@ -139,18 +140,9 @@ class Job:
         return result
 
 
-def _repaired(text: str) -> str:
-    """Return *text* for JSON: a lone surrogate becomes U+FFFD, as in tiktoken."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 def excessive(embedder: Settings, text: str) -> int | None:
     """Return how many tokens *text* has if the model takes fewer, else None."""
-    text = _repaired(text)
+    text = repaired(text)
     return None if _fits(text, limit_of(embedder)) else _counter().count(text)
 
 
